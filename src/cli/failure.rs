@@ -5,9 +5,11 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
+use pdawl::engine::corun::CorunError;
 use pdawl::runtime::RuntimeError;
 use pdawl::session;
 
+use super::machine_session::unfit_fault;
 use super::{interrupt, terminal};
 
 /// Why a command does not succeed.
@@ -142,7 +144,15 @@ impl From<session::Error> for Failure {
     fn from(error: session::Error) -> Self {
         match error {
             session::Error::Devices(why) => wrong_devices(why),
-            session::Error::Runtime(error) => refused(error),
+            session::Error::Runtime(error) | session::Error::Corun(CorunError::Runtime(error)) => {
+                refused(error)
+            }
+            session::Error::Corun(CorunError::Interrupted) => Self::Interrupted,
+            session::Error::Corun(error @ CorunError::AllLost { .. }) => Self::failed(error, LOST),
+            session::Error::Fault(unfit) => unfit_fault(&unfit, "steps"),
+            error @ (session::Error::Strategy(_) | session::Error::LeftOut(..)) => {
+                Self::usage(error, OTHER_STRATEGY)
+            }
             other => Self::of(other),
         }
     }

@@ -311,8 +311,8 @@ impl Grid {
         unlike.map(|(option, _)| option)
     }
 
-    /// How the steps are divided into supersteps; with `auto` once their size is
-    /// [set](Self::set_superstep).
+    /// How the steps are divided into supersteps; with `auto` of one step, until they
+    /// are planned.
     pub fn supersteps(&self) -> Supersteps {
         let size = match self.superstep {
             Superstep::Of(size) => size,
@@ -328,11 +328,6 @@ impl Grid {
     /// Whether pdawl is to choose the steps between two barriers.
     pub fn is_auto(&self) -> bool {
         matches!(self.superstep, Superstep::Auto)
-    }
-
-    /// Sets the steps between two barriers.
-    pub fn set_superstep(&mut self, steps: u32) {
-        self.superstep = Superstep::Of(steps);
     }
 
     /// Refuses to choose the steps between two barriers.

@@ -2,9 +2,9 @@
 //!
 //! * `args`, `grid`, `product`, `size` and `integer` are what
 //!   users type; a `workload` is prepared from it.
-//! * `machine_session` opens the devices that a command runs on, real or
-//!   simulated; `session` is a workload on them; `this_machine` looks at the
-//!   machine that the program runs on.
+//! * `machine_session` opens the devices that a command runs on, real or simulated, and
+//!   `memory_budget` is the host's memory that it may use; `this_machine` looks at the machine
+//!   that the program runs on.
 //! * `output` writes files whole or not at all, and `paths` refuses an output that
 //!   would overwrite another file of the command. `files` are traces and charts, and
 //!   `saved_report` reports a file that was saved.
@@ -24,6 +24,7 @@ mod coefficients;
 mod completions;
 mod dense;
 mod devices;
+mod divided;
 mod exec;
 mod failure;
 mod files;
@@ -36,6 +37,7 @@ mod machine;
 mod machine_session;
 mod man;
 mod matrix;
+mod memory_budget;
 mod model;
 mod output;
 mod paths;
@@ -48,7 +50,6 @@ mod run;
 mod saved_report;
 mod saves;
 mod schema;
-mod session;
 mod size;
 mod spec;
 mod tasks;

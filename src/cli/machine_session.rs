@@ -17,7 +17,19 @@ pub struct Needs {
     pub seed: u64,
 }
 
-/// Opens the devices, those of `named` if there is such a machine.
+/// Which devices are opened: those of `named` if there is such a machine.
+pub fn options(args: &MachineArgs, named: Option<NamedMachine>, needs: Needs) -> DeviceOptions {
+    DeviceOptions {
+        machine: named,
+        list: args.devices.clone(),
+        fp64: needs.fp64,
+        data: needs.data,
+        seed: needs.seed,
+        noise: args.noise,
+    }
+}
+
+/// Opens them.
 ///
 /// # Errors
 /// When there is no such device, or it cannot be opened.
@@ -26,14 +38,7 @@ pub fn open(
     named: Option<NamedMachine>,
     needs: Needs,
 ) -> Result<OpenDevices, Failure> {
-    Ok(OpenDevices::open(DeviceOptions {
-        machine: named,
-        list: args.devices.clone(),
-        fp64: needs.fp64,
-        data: needs.data,
-        seed: needs.seed,
-        noise: args.noise,
-    })?)
+    Ok(OpenDevices::open(options(args, named, needs))?)
 }
 
 /// Injects faults into the runs to come, whose steps an option says.
@@ -45,16 +50,21 @@ pub fn inject(
     faults: &[FaultSpec],
     (steps, option): (u32, &str),
 ) -> Result<(), Failure> {
-    devices.inject(faults, steps).map_err(|unfit| {
-        let remedy = match &unfit {
-            UnfitFault::NoDevice { devices, .. } => format!("one of {}", devices.join(", ")),
-            UnfitFault::Never { last, .. } => format!("a step from 0 to {last}, or more {option}"),
-            UnfitFault::Real { device } => {
-                format!("{device}:lost@0.5s, or --machine NAME of another machine")
-            }
-        };
-        Failure::usage(format!("--fault: {unfit}"), remedy)
-    })
+    let of = devices.machine.devices.clone();
+    let injected = devices.inject(faults, &of, steps);
+    injected.map_err(|unfit| unfit_fault(&unfit, option))
+}
+
+/// The failure of a fault that cannot be; `option` says the steps.
+pub fn unfit_fault(unfit: &UnfitFault, option: &str) -> Failure {
+    let remedy = match unfit {
+        UnfitFault::NoDevice { devices, .. } => format!("one of {}", devices.join(", ")),
+        UnfitFault::Never { last, .. } => format!("a step from 0 to {last}, or more {option}"),
+        UnfitFault::Real { device } => {
+            format!("{device}:lost@0.5s, or --machine NAME of another machine")
+        }
+    };
+    Failure::usage(format!("--fault: {unfit}"), remedy)
 }
 
 /// The machine of `--machine`, if there is one. A simulated one has at most

@@ -7,6 +7,7 @@ use pdawl::model::{ModelStore, command, store};
 use pdawl::report::prediction::{PredictedMachine, PredictingModel, PredictionReport};
 use pdawl::runtime::select;
 use pdawl::session::NamedMachine;
+use pdawl::session::divided::step;
 use pdawl_profiler::bundle::Bundle;
 
 use super::args::Format;
@@ -150,7 +151,8 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
     let (file, simulated) = (&machine.file, machine.is_simulated());
     let workload = asked(of_host(file))?;
     let mut notes = Vec::new();
-    let codelet = workload.divisible().codelet();
+    let divided = &workload.divided;
+    let codelet = divided.work.divisible().codelet();
     if !command::is_trained(&codelet.name) {
         return Err(Failure::usage(
             format!("no model covers {}", codelet.name),
@@ -162,12 +164,11 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
         bundle: &bundle,
         machine: file,
         codelet: &codelet.name,
-        fp64: workload.divisible().fp64(),
+        fp64: divided.work.divisible().fp64(),
         gpu_memory: args.gpu_memory.map(|size| size.0),
     };
     let candidates = candidates(&modelled, simulated)?;
-    let work = workload
-        .work()
+    let work = step(&divided.work, divided.supersteps.size())
         .map_err(|why| Failure::usage(why, "a stencil with --superstep 1, or a matrix"))?;
     let predictions: Vec<_> = [
         PredictedStrategy::Cpu,
@@ -175,7 +176,7 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
         PredictedStrategy::Pdawl,
     ]
     .into_iter()
-    .filter_map(|kind| predict_run(kind, &work, &candidates, workload.steps()))
+    .filter_map(|kind| predict_run(kind, &work, &candidates, divided.supersteps.steps()))
     .collect();
     if predictions.is_empty() {
         return Err(Failure::failed(
@@ -191,7 +192,7 @@ fn predicted(args: &PredictionArgs, asked: Asked) -> Result<PredictionReport, Fa
         });
     }
     Ok(PredictionReport {
-        workload: workload.described(),
+        workload: divided.described(),
         machine: PredictedMachine {
             name: file.name.clone(),
             simulated,

@@ -10,8 +10,7 @@ use pdawl::codelet::Precision;
 use pdawl::matrix::npy::NpyMatrix;
 use pdawl::matrix::{Csr, MatrixSource, Origin};
 use pdawl::quantity::Bytes;
-use pdawl::report::run::workload::SpmvParameters;
-use pdawl::report::{Parameters, Workload};
+use pdawl::report::Workload;
 use pdawl::workload::Divisible;
 use pdawl::workload::spmv::{DAMPING, Form, Options, Spmv, SpmvError, arrange};
 
@@ -216,7 +215,7 @@ impl Product {
                 format!(
                     "{} needs {} of host memory beside the matrix as it was read, and {} may be \
                      used",
-                    self.workload(&spmv).title,
+                    Workload::of_product(&spmv, self.steps, None, self.seed).title,
                     Bytes(needed),
                     Bytes(budget.memory.0)
                 ),
@@ -224,31 +223,6 @@ impl Product {
             ));
         }
         Ok(spmv)
-    }
-
-    /// The workload, for reports.
-    pub fn workload(&self, spmv: &Spmv) -> Workload {
-        let (matrix, options) = (spmv.matrix(), spmv.options());
-        Workload::new(
-            spmv.name(),
-            Parameters::Spmv(SpmvParameters {
-                matrix: spmv.matrix_name().to_owned(),
-                rows: matrix.rows().into(),
-                columns: matrix.columns().into(),
-                nonzeros: matrix.nonzeros(),
-                form: match options.form {
-                    Form::Product => "product",
-                    Form::Iteration => "iteration",
-                    Form::Ranks => "ranks",
-                },
-                damping: (options.form == Form::Ranks).then_some(options.damping),
-                tolerance: self.ranks.as_ref().and_then(|ranks| ranks.tolerance),
-                irregular: options.irregular,
-                precision: options.precision.name(),
-                steps: self.steps,
-                seed: self.seed,
-            }),
-        )
     }
 }
 

@@ -6,26 +6,24 @@ use std::sync::atomic::AtomicBool;
 use clap::Subcommand;
 use pdawl::balance::Strategy;
 use pdawl::codelet::Precision;
-use pdawl::engine::Outcome;
 use pdawl::matrix::npy::ElementType;
-use pdawl::report::Report;
 
 use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
 use super::cluster::sparse::Ranking;
 use super::cluster::{ClusterJob, NodeOptions, Prepared, ResultArray, ResultFile};
+use super::divided::StrategyChoice;
 use super::failure::Failure;
-use super::files::{PreparedFiles, TraceFiles};
+use super::files::TraceFiles;
 use super::grid::{Grid, MemoryBudget, Until, array_shape};
 use super::integer::integer;
 use super::paths::Paths;
 use super::product::Product;
 use super::saves::Saves;
-use super::session::Session;
 use super::size::ByteSize;
 use super::spec::dag;
 use super::spec::kernel::KernelArgs;
 use super::workload::WorkloadRequest;
-use super::{cluster, dense, interrupt, place, tasks, terminal, transformer};
+use super::{cluster, dense, interrupt, place, tasks, transformer};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
@@ -250,20 +248,20 @@ fn without_model(text: &str) -> Result<Strategy, String> {
 
 /// The machine and the outputs of a run.
 #[derive(Clone, Debug, clap::Args)]
-struct Options {
+pub struct Options {
     #[command(flatten)]
-    machine: MachineArgs,
+    pub machine: MachineArgs,
 
     /// Compare the result with the sequential reference
     #[arg(long, help_heading = "Output")]
-    verify: bool,
+    pub verify: bool,
 
     /// How the report is printed
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
-    format: Format,
+    pub format: Format,
 
     #[command(flatten)]
-    files: TraceFiles,
+    pub files: TraceFiles,
 }
 
 /// What every workload of divided steps has.
@@ -403,9 +401,8 @@ impl Kernel {
             return self.over_nodes();
         }
         let mut paths = Paths::default();
-        let asked = self.sharing.strategy.clone();
         let machine = &self.options.machine;
-        let (task, saves) = self.kernel.prepare(asked, machine, &mut paths, stop)?;
+        let (task, saves) = self.kernel.prepare(machine, &mut paths, stop)?;
         let choice = StrategyChoice {
             strategy: self.sharing.strategy.as_ref(),
             adaptive: self.sharing.adaptive,
@@ -427,7 +424,7 @@ impl Kernel {
     fn prepared(&self) -> Result<Prepared, Failure> {
         let options = &self.options;
         let (mut paths, stop) = (Paths::default(), interrupt::listen()?);
-        let task = self.kernel.read(None, &options.machine, &mut paths, stop)?;
+        let task = self.kernel.read(&options.machine, &mut paths, stop)?;
         let (user, devices) = (task.user.clone(), task.devices.clone());
         let kernel = cluster::kernel::prepare(task, options.verify)?;
         let mut results = Vec::new();
@@ -463,13 +460,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         Workload::Dag(args) => dag::run(args),
         Workload::Kernel(args) => args.run(),
     }
-}
-
-/// The strategy of a run, and the cost model that it may use.
-struct StrategyChoice<'a> {
-    strategy: Option<&'a Strategy>,
-    adaptive: bool,
-    model: ModelChoice<'a>,
 }
 
 impl Sharing {
@@ -518,75 +508,4 @@ impl Options {
         };
         cluster::run_job(&job, prepare)
     }
-
-    /// Runs a workload and reports. `request` loads what the workload needs, after
-    /// everything else has been checked.
-    fn run(
-        &self,
-        choice: StrategyChoice,
-        mut paths: Paths,
-        stop: &AtomicBool,
-        saves: Option<Saves>,
-        request: impl FnOnce() -> Result<WorkloadRequest, Failure>,
-    ) -> Result<(), Failure> {
-        let files = self.files.prepare(&mut paths)?;
-        let (model, asked) = (choice.model, choice.strategy);
-        let mut session = Session::open(&self.machine, request()?, self.verify, model, asked)?;
-        if self.files.wanted() {
-            session.trace_commands();
-        }
-        let strategy = session.strategy(choice.strategy, choice.adaptive);
-        let steps = session.steps().into();
-        let bar = terminal::progress(self.format, steps, &strategy.to_string());
-        let outcome = session.run(&strategy, stop, &mut |done, _| {
-            bar.set_position(done.into())
-        });
-        bar.finish_and_clear();
-        let outcome = outcome?;
-        match saves {
-            Some(saves) if outcome.interrupted => {
-                saves.drop_unwritten("interrupted before the last step");
-            }
-            Some(saves) if outcome.verified == Some(false) => {
-                saves.drop_unwritten("the result is wrong");
-            }
-            Some(saves) => saves.write(&session.results())?,
-            None => {}
-        }
-        if !outcome.interrupted {
-            session.compare(&strategy, stop)?;
-        }
-        self.report(&session, &strategy, &outcome, files)
-    }
-
-    fn report(
-        &self,
-        session: &Session,
-        strategy: &Strategy,
-        outcome: &Outcome,
-        files: PreparedFiles,
-    ) -> Result<(), Failure> {
-        let report = session.report(strategy, outcome);
-        // A failure of one output does not keep the others from being written.
-        let written = files.write(&outcome.trace, &report);
-        terminal::print_report(self.format, &report, Report::render)?;
-        written?;
-        verdict(outcome)
-    }
-}
-
-/// The failure that the exit status shows: wrong results, or an interruption.
-fn verdict(outcome: &Outcome) -> Result<(), Failure> {
-    if outcome.verified == Some(false) {
-        let error = outcome.max_abs_error.unwrap_or(f64::NAN);
-        return Err(Failure::failed(
-            format!("the result differs from the sequential reference by up to {error:e}"),
-            "the same run on single devices (--strategy cpu, --devices ...) to find the one with \
-             wrong results",
-        ));
-    }
-    if outcome.interrupted {
-        return Err(Failure::Interrupted);
-    }
-    Ok(())
 }

@@ -35,6 +35,13 @@ pub enum Error {
     Runtime(#[from] RuntimeError),
     #[error(transparent)]
     Strategy(#[from] StrategyError),
+    /// A strategy that the devices do not allow which are left for a run, and why the others were
+    /// left out.
+    #[error("{0}; {1}")]
+    LeftOut(StrategyError, String),
+    /// The search for the best shares found none.
+    #[error("the oracle found no shares; take another strategy, such as dawl")]
+    NoShares,
     #[error(transparent)]
     Matrix(#[from] CsrError),
     #[error(transparent)]

@@ -3,12 +3,11 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::{Error, Modelled, Number, Run, Session, tracing};
+use super::divided::{Divided, ModelChoice, Work};
+use super::{Error, Number, Run, Session};
 use crate::codelet::Precision;
-use crate::engine::corun::{Options, Stream};
 use crate::matrix::Shared;
 use crate::parallel;
-use crate::report::Workload;
 use crate::workload::Supersteps;
 use crate::workload::kernel::Sink;
 use crate::workload::stencil::Stencil;
@@ -112,7 +111,8 @@ pub struct StencilRun<'a> {
     session: &'a mut Session,
     grid: GridMut<'a>,
     steps: u32,
-    superstep: u32,
+    /// Steps between two barriers; `None`: as the machine's file predicts to be fastest.
+    superstep: Option<u32>,
     coefficients: Option<Vec<f64>>,
     until: Option<(f64, u32)>,
     gpu_memory: Option<u64>,
@@ -145,7 +145,7 @@ impl Session {
             session: self,
             grid: grid.into(),
             steps: 1,
-            superstep: 1,
+            superstep: Some(1),
             coefficients: None,
             until: None,
             verify: false,
@@ -163,7 +163,31 @@ impl<'a> StencilRun<'a> {
 
     /// So many steps between two barriers; see docs/supersteps.md.
     pub fn superstep(self, superstep: u32) -> Self {
-        Self { superstep, ..self }
+        Self {
+            superstep: Some(superstep),
+            ..self
+        }
+    }
+
+    /// As many steps between two barriers as the machine's file predicts to be fastest
+    /// (`pdawl machine save`), as `--superstep auto` does.
+    ///
+    /// ```
+    /// use pdawl::session::{Grid, Session};
+    ///
+    /// # fn main() -> Result<(), pdawl::session::Error> {
+    /// let mut session = Session::simulate("k40")?;
+    /// let mut grid = Grid::new(&[2000, 2000], vec![1.0; 4_000_000])?;
+    /// let run = session.stencil(&mut grid).steps(60).superstep_auto().run()?;
+    /// assert!(run.workload.superstep() > 1);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn superstep_auto(self) -> Self {
+        Self {
+            superstep: None,
+            ..self
+        }
     }
 
     /// A coefficient of each point of the neighbourhood instead of the mean: of the point
@@ -244,36 +268,32 @@ impl<'a> StencilRun<'a> {
             stencil = stencil.with_coefficients(coefficients)?;
         }
         let stencil = stencil.with_sink(Sink::new(move |_, result| target.write(result)));
-        let until = self.until.map(|(change, _)| change);
-        let options = Options {
-            tolerance: until,
+        let session = self.session;
+        let (sharing, model) = match supersteps.size() {
+            1 => (session.sharing.clone(), session.model()),
+            _ => (session.learned(), ModelChoice::None),
+        };
+        let divided = Divided {
+            tolerance: self.until.map(|(change, _)| change),
+            plans_supersteps: self.superstep.is_none(),
+            model,
             gpu_memory: self.gpu_memory,
             verify: self.verify,
-            trace: tracing(self.traced),
-            ..Options::of(supersteps)
+            traced: self.traced,
+            ..Divided::new(Work::Stencil(stencil), supersteps, sharing)
         };
-        let described = Workload::of_stencil(&stencil, supersteps, until, (None, 0));
-        let (make, stream, notes) = match supersteps.size() {
-            1 => (self.session).division(Modelled::Stencil(&stencil), self.gpu_memory)?,
-            _ => (
-                Arc::clone(&self.session.balancer),
-                Stream::default(),
-                Vec::new(),
-            ),
-        };
-        let options = Options { stream, ..options };
-        let _running = self.session.running()?;
-        let run = self
-            .session
-            .corun(&stencil, described, (make, &options), &mut self.progress)?;
-        Ok(run.with_notes(notes))
+        let stop = session.stop();
+        session
+            .divide(divided, &stop.0)?
+            .run(&stop.0, &mut self.progress)
     }
 
     fn supersteps(&self) -> Result<Supersteps, Error> {
+        let superstep = self.superstep.unwrap_or(1);
         let wrong = |what: &str| Err(Error::Arguments(what.to_owned()));
         match self.until {
             _ if self.steps == 0 => wrong("a stencil runs at least 1 step, and 0 are asked for"),
-            _ if self.superstep == 0 => {
+            _ if self.superstep == Some(0) => {
                 wrong("a superstep has at least 1 step, and 0 are asked for")
             }
             Some((change, _)) if !(change.is_finite() && change > 0.0) => {
@@ -281,10 +301,9 @@ impl<'a> StencilRun<'a> {
             }
             Some((_, 0)) => wrong("changes are looked at after each multiple of at least 1 step"),
             Some((_, every)) => {
-                let superstep = self.superstep.min(every);
-                Ok(Supersteps::new(self.steps, superstep).with_period(every))
+                Ok(Supersteps::new(self.steps, superstep.min(every)).with_period(every))
             }
-            None => Ok(Supersteps::new(self.steps, self.superstep)),
+            None => Ok(Supersteps::new(self.steps, superstep)),
         }
     }
 }

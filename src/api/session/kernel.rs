@@ -11,17 +11,14 @@ use std::sync::Arc;
 use arguments::{Given, Targets, base};
 use bytemuck::Pod;
 
-use super::{Error, Run, Session, of_strategy, tracing};
-use crate::balance::Strategy;
-use crate::engine::corun::kernel::{SliceTrials, examine};
-use crate::engine::corun::{CorunError, Options};
+use super::divided::{Divided, Division, Work};
+use super::{Error, Run, Session};
 use crate::engine::first_launch::Words;
 use crate::graph::spec::scalar::ElementType;
 use crate::graph::spec::source::{Access, KernelInfo, Parameter, Source, touches_by_data};
 use crate::graph::spec::{self, Argument, Direction, Sizes, check_required, check_sizes};
-use crate::machine::likely_fastest;
-use crate::report::Workload;
-use crate::workload::kernel::{Axis, Sink, Slices, UserKernel};
+use crate::workload::Supersteps;
+use crate::workload::kernel::{Sink, UserKernel};
 
 /// A kernel of a source in OpenCL C, and what earlier launches have found of how it divides.
 #[derive(Debug)]
@@ -40,13 +37,6 @@ pub struct Kernel {
 
 /// A launch: its devices, its sizes, the bytes of its buffers, and its values.
 type LaunchKey = (Vec<String>, Vec<u64>, Option<Vec<u64>>, Vec<Vec<u8>>);
-
-/// How a launch divides, or why it does not.
-#[derive(Clone, Debug)]
-enum Division {
-    By(Axis, Slices),
-    Whole(String),
-}
 
 impl Kernel {
     /// Its name in the source.
@@ -161,35 +151,6 @@ impl Session {
             unchecked: true,
             ..self.launch(kernel, items)
         }
-    }
-}
-
-impl Session {
-    /// Finds out how a kernel divides, with notes for the user.
-    fn examine(&mut self, user: &UserKernel) -> Result<(Division, Vec<String>), Error> {
-        let stop = self.stop.clone();
-        let runtime = self.runtime()?;
-        let best = likely_fastest(runtime.devices(), |_| true).unwrap_or(0);
-        let trials = SliceTrials::IfShort;
-        let examined = examine(runtime, best, user.clone(), trials, &stop.0);
-        let examined = examined.map_err(|error| match error {
-            CorunError::PastEnd {
-                kernel,
-                name,
-                argument,
-                bytes,
-                device,
-            } => Error::Kernel(format!(
-                "kernel `{kernel}` writes past the end of buffer `{name}` (argument {argument}, \
-                 {bytes} bytes) on {device}"
-            )),
-            error => error.into(),
-        })?;
-        let division = match examined.refusal {
-            Some(why) => Division::Whole(why),
-            None => Division::By(examined.user.axis(), examined.user.slices().clone()),
-        };
-        Ok((division, examined.notes))
     }
 }
 
@@ -362,43 +323,27 @@ impl<'a> KernelRun<'a> {
                 kernel.examined.insert(key.clone());
             }
         }
-        let (division, mut notes) = match kernel.known.get(&key) {
-            Some(division) => (division.clone(), Vec::new()),
-            None => {
-                let (division, notes) = session.examine(&user)?;
-                if kernel.divides_alike {
-                    kernel.known.insert(key, division.clone());
-                }
-                (division, notes)
-            }
-        };
         let write = move |position: usize, bytes: &[u8]| written.write(position, bytes);
-        let user = user.with_sink(Sink::new(write));
-        let all = (Arc::clone(&session.balancer), session.notes.clone());
-        let user = match division {
-            Division::By(axis, slices) => user.divided(axis, slices),
-            Division::Whole(why) => {
-                let device = likely_fastest(session.devices(), |_| true).unwrap_or(0);
-                let name = &session.devices()[device].name;
-                notes.push(format!(
-                    "it is not divided, and runs on {name} alone: {why}"
-                ));
-                let alone = Strategy::alone(device, session.devices().len());
-                session.balancer = of_strategy(alone);
-                user
-            }
+        let work = Work::Kernel {
+            user: Box::new(user.with_sink(Sink::new(write))),
+            division: kernel.known.get(&key).cloned(),
         };
-        let options = Options {
+        let divided = Divided {
             gpu_memory: self.gpu_memory,
-            trace: tracing(self.traced),
-            ..Options::of_steps(self.steps)
+            traced: self.traced,
+            ..Divided::new(work, Supersteps::new(self.steps, 1), session.learned())
         };
-        let described = Workload::of_kernel(&user, "", self.steps, 0);
-        session.notes.append(&mut notes);
-        let make = Arc::clone(&session.balancer);
-        let ran = session.corun(&user, described, (make, &options), &mut |_, _| {});
-        (session.balancer, session.notes) = all;
-        ran
+        let stop = session.stop();
+        let mut run = session.divide(divided, &stop.0)?;
+        if let Work::Kernel {
+            division: Some(division),
+            ..
+        } = &run.divided().work
+            && kernel.divides_alike
+        {
+            kernel.known.insert(key, division.clone());
+        }
+        run.run(&stop.0, &mut |_, _| {})
     }
 
     /// The kernel with its arguments, and where the buffers go that it writes.

@@ -19,14 +19,13 @@
 
 mod arrays;
 mod devices;
+pub mod divided;
 mod error;
 mod first_launch;
 mod graph;
 mod grid;
 mod kernel;
 mod number;
-#[cfg(feature = "models")]
-mod planned;
 mod product;
 mod run;
 
@@ -34,15 +33,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use crate::balance::{Balancer, Dawl, Setup, Strategy, StrategyError};
-use crate::engine::corun::{Control, Corun, Options, Stream, Tracing};
+use crate::balance::{Balancer, Setup, Strategy, StrategyError};
 use crate::machine::{Device, Host};
 use crate::quantity::Bytes;
-use crate::report::{Context, Workload, run::corun as corun_report};
+use crate::report::{Context, Workload};
 use crate::runtime::Runtime;
-use crate::workload::Divisible;
-use crate::workload::spmv::Spmv;
-use crate::workload::stencil::Stencil;
 
 pub use crate::engine::cluster::ClusterOptions;
 pub use arrays::{ArrayResult, ArrayRun, Complex, DenseMatrix, Factors, NodeRun, Nodes};
@@ -57,6 +52,7 @@ pub use product::SparseMatrix;
 pub use run::Run;
 
 use arrays::KnownTasks;
+use divided::{ModelChoice, Sharing};
 use product::OpenProduct;
 
 /// The devices of a machine, opened once.
@@ -77,10 +73,8 @@ use product::OpenProduct;
 pub struct Session {
     devices: OpenDevices,
     notes: Vec<String>,
-    balancer: MakeBalancer,
-    policy: String,
-    /// Whether a cost model plans how stencils and products are divided.
-    plans: bool,
+    /// How steps are divided.
+    sharing: Sharing,
     stop: Stop,
     /// The most bytes of each GPU's memory.
     gpu_memory: Option<u64>,
@@ -103,19 +97,6 @@ impl Drop for Running {
         }
     }
 }
-
-/// How a run is divided, how devices stream, and notes.
-type Division = (MakeBalancer, Stream, Vec<String>);
-
-/// A workload that cost models know: a stencil of single steps, or a product.
-#[cfg_attr(not(feature = "models"), allow(dead_code, reason = "nothing plans"))]
-enum Modelled<'a> {
-    Stencil(&'a Stencil),
-    Product(&'a Spmv),
-}
-
-/// Makes a balancer for the devices and the work.
-type MakeBalancer = Arc<dyn Fn(&Setup) -> Box<dyn Balancer> + Send + Sync>;
 
 /// Ends the run of a session from another thread, at its next barrier. It stays set until
 /// [`Stop::clear`].
@@ -188,9 +169,7 @@ impl Session {
         Ok(Self {
             notes: devices.notes.clone(),
             devices,
-            balancer: of_strategy(Strategy::Dawl),
-            policy: Strategy::Dawl.to_string(),
-            plans: false,
+            sharing: Sharing::By(Strategy::Dawl),
             stop: Stop::default(),
             gpu_memory: None,
             product: None,
@@ -283,8 +262,7 @@ impl Session {
             _ => {}
         }
         self.close_product();
-        self.plans = *strategy == Strategy::Pdawl;
-        (self.policy, self.balancer) = (strategy.to_string(), of_strategy(strategy.clone()));
+        self.sharing = Sharing::By(strategy.clone());
         Ok(())
     }
 
@@ -309,8 +287,7 @@ impl Session {
         make: impl Fn(&Setup) -> Box<dyn Balancer> + Send + Sync + 'static,
     ) {
         self.close_product();
-        self.plans = false;
-        (self.policy, self.balancer) = (name.into(), Arc::new(make));
+        self.sharing = Sharing::Own(name.into(), Arc::new(make));
     }
 
     /// A run begins, until what this returns is dropped.
@@ -344,14 +321,21 @@ impl Session {
         Ok(self.devices.runtime())
     }
 
-    /// How a workload that models know is divided, how devices stream, and notes for its report.
-    fn division(&self, of: Modelled, gpu_memory: Option<u64>) -> Result<Division, Error> {
-        #[cfg(feature = "models")]
-        if self.plans {
-            return planned::division(&self.devices, &of, gpu_memory);
+    /// How steps are divided that no cost model knows.
+    fn learned(&self) -> Sharing {
+        match &self.sharing {
+            Sharing::By(Strategy::Pdawl) => Sharing::By(Strategy::Dawl),
+            other => other.clone(),
         }
-        let _ = (of, gpu_memory);
-        Ok((Arc::clone(&self.balancer), Stream::default(), Vec::new()))
+    }
+
+    /// The cost model that the strategy needs.
+    fn model(&self) -> ModelChoice {
+        match self.sharing {
+            #[cfg(feature = "models")]
+            Sharing::By(Strategy::Pdawl) => ModelChoice::Fitting,
+            _ => ModelChoice::None,
+        }
     }
 
     /// Calls `run` with the devices that run kernels in OpenCL C.
@@ -375,28 +359,6 @@ impl Session {
         ran
     }
 
-    /// Runs a workload.
-    fn corun(
-        &mut self,
-        workload: &dyn Divisible,
-        described: Workload,
-        (make, options): (MakeBalancer, &Options),
-        progress: &mut dyn FnMut(u32, u32),
-    ) -> Result<Run, Error> {
-        let stop = self.stop.clone();
-        let runtime = self.runtime()?;
-        let corun = Corun::open(runtime, workload, options)?;
-        let balancer = make(corun.setup());
-        let mut control = Control {
-            stop: &stop.0,
-            progress,
-        };
-        let mut outcome = corun.run(balancer, &mut control)?;
-        self.devices.end();
-        let report = corun_report::report(&outcome, self.context(described), Vec::new());
-        Ok(Run::new(report, std::mem::take(&mut outcome.trace)))
-    }
-
     /// Checks that so many bytes can be had.
     fn check_memory(&self, needed: u64, what: &'static str) -> Result<(), Error> {
         let here = Host::detect().memory.obtainable(0);
@@ -410,12 +372,12 @@ impl Session {
         }
     }
 
-    /// What reports have beside outcomes.
+    /// What reports have beside outcomes and policies.
     fn context(&self, workload: Workload) -> Context {
         Context {
             workload,
             machine: self.devices.machine.clone(),
-            policy: self.policy.clone(),
+            policy: String::new(),
             notes: self.notes.clone(),
         }
     }
@@ -424,21 +386,5 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.close_product();
-    }
-}
-
-/// Makes the balancer of a strategy that suits the devices, and so can be built.
-fn of_strategy(strategy: Strategy) -> MakeBalancer {
-    Arc::new(move |setup| match strategy.build(setup) {
-        Ok(balancer) => balancer,
-        Err(_) => Box::new(Dawl::new(setup)),
-    })
-}
-
-/// What a run keeps of its commands' times.
-fn tracing(is_traced: bool) -> Tracing {
-    match is_traced {
-        true => Tracing::Commands,
-        false => Tracing::Sums,
     }
 }

@@ -5,15 +5,16 @@
 
 use std::sync::Arc;
 
-use super::{Error, MakeBalancer, Modelled, Session};
+use super::divided::{Divided, MakeBalancer, Work};
+use super::{Error, Session};
 use crate::engine::StepRecord;
 use crate::engine::corun::session::{self, Stepped};
 use crate::engine::corun::{CorunError, Options};
 use crate::matrix::{Csr, CsrError, Shared};
 use crate::parallel;
 use crate::runtime::Runtime;
-use crate::workload::Divisible;
 use crate::workload::spmv::{self, Spmv, SpmvError};
+use crate::workload::{Divisible, Supersteps};
 
 /// A sparse matrix in compressed rows. Clones are the same matrix.
 #[derive(Clone, Debug)]
@@ -244,8 +245,13 @@ impl Session {
             ..spmv::Options::default()
         };
         let spmv = Arc::new(Spmv::new("matrix", Arc::clone(&matrix.0), of_matrix)?);
-        // A product has no report for the notes.
-        let (make, stream, _) = self.division(Modelled::Product(&spmv), self.gpu_memory)?;
+        let work = Work::Product(Arc::clone(&spmv));
+        let mut divided = Divided {
+            model: self.model(),
+            gpu_memory: self.gpu_memory,
+            ..Divided::new(work, Supersteps::new(u32::MAX, 1), self.sharing.clone())
+        };
+        let (make, stream) = self.division(&mut divided)?;
         let options = Options {
             gpu_memory: self.gpu_memory,
             stream,

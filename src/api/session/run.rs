@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Deref;
 
+use crate::report::run::Details;
 use crate::report::{Printed, Report};
 use crate::trace::gantt::{Chart, write_html, write_svg};
 use crate::trace::{Trace, chrome};
@@ -19,10 +20,16 @@ impl Run {
         Self { report, trace }
     }
 
-    /// The same with these notes in its report.
-    pub(super) fn with_notes(mut self, notes: Vec<String>) -> Self {
+    /// The same with these notes in its report, too.
+    #[must_use]
+    pub fn with_notes(mut self, notes: Vec<String>) -> Self {
         self.report.notes.extend(notes);
         self
+    }
+
+    /// What runs of its kind have.
+    pub(super) fn details_mut(&mut self) -> &mut Details {
+        &mut self.report.details
     }
 
     /// The report, as `pdawl run --format json` prints it.

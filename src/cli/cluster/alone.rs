@@ -116,7 +116,7 @@ pub fn run(
         }),
     };
     let bar = terminal::progress(job.format, alone.subtasks() as u64, "tasks");
-    let ran = session.with(None, |runtime| {
+    let ran = session.with(|runtime| {
         let sinks = results.iter_mut();
         let mut control = Control {
             tile: placed.tile,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use pdawl::engine::cluster::DEPTH;
 use pdawl::engine::cluster::simulate::Computing;
 use pdawl::engine::corun::kernel::SliceTrials;
-use pdawl::machine::Device;
 use pdawl::machine::host::Host;
+use pdawl::machine::{Device, likely_fastest};
 use pdawl::quantity::Bytes;
 use pdawl::runtime::select;
 use pdawl::workload::Divisible;
@@ -53,7 +53,7 @@ fn examined(mut task: KernelTask, is_compared: bool) -> Result<PreparedKernel, F
     for device in runtime.devices() {
         fits(&task.user, device)?;
     }
-    let best = task.best(runtime.devices())?;
+    let best = likely_fastest(runtime.devices(), |_| true).unwrap_or(0);
     if let Some(why) = task.examine_on(runtime.as_mut(), best, SliceTrials::Always)? {
         return Err(Failure::failed(
             format!("{}: the kernel cannot be divided: {why}", task.file()),

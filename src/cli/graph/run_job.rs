@@ -55,9 +55,7 @@ pub fn run(job: &mut GraphJob<'_>, args: &GraphArgs) -> Result<(), Failure> {
     let mut session = open_machine(&args.machine, needs, levels)?;
     fits(job, &session.machine, args.verify)?;
     let traced = args.files.wanted() || session.machine.simulated;
-    let result = session.with(None, |runtime| {
-        execute(runtime, job, args, policy, traced, stop)
-    })??;
+    let result = session.with(|runtime| execute(runtime, job, args, policy, traced, stop))??;
     let context = Context {
         workload: job.workload.clone(),
         machine: session.machine.clone(),

@@ -7,11 +7,10 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 
 use clap::Args;
-use pdawl::balance::Strategy;
 use pdawl::engine::first_launch::{Tried, Words};
 use pdawl::workload::kernel::{Sink, UserKernel};
 
-pub use task::KernelTask;
+pub use task::{KernelTask, failure};
 
 use super::compile::Compiler;
 use super::contents;
@@ -67,12 +66,11 @@ impl KernelArgs {
     /// When any of these fails.
     pub fn prepare(
         &self,
-        asked: Option<Strategy>,
         machine: &MachineArgs,
         paths: &mut Paths,
         stop: &'static AtomicBool,
     ) -> Result<(KernelTask, Saves), Failure> {
-        let mut task = self.read(asked, machine, paths, stop)?;
+        let mut task = self.read(machine, paths, stop)?;
         let saves = Saves(self.saves(&task.user, |file| paths.output(file))?);
         if !self.save.is_empty() {
             let wanted: Vec<usize> = self.save.iter().map(|(position, _)| *position).collect();
@@ -94,7 +92,6 @@ impl KernelArgs {
     /// When any of these fails.
     pub fn read(
         &self,
-        asked: Option<Strategy>,
         machine: &MachineArgs,
         paths: &mut Paths,
         stop: &'static AtomicBool,
@@ -137,10 +134,7 @@ impl KernelArgs {
         Ok(KernelTask {
             args: self.clone(),
             devices: survivors.devices,
-            partition: user.kernel().partition,
             user,
-            undivided: false,
-            asked,
             stop,
             notes,
             results: Arc::default(),

@@ -18,6 +18,7 @@ use pdawl::session::{NamedMachine, OpenDevices};
 use pdawl::workload::task_set::{Body, Order};
 
 use super::Args;
+use crate::args::MachineArgs;
 use crate::failure::Failure;
 use crate::machine_session::{self, Needs};
 use crate::paths::Paths;
@@ -72,7 +73,7 @@ fn open(args: &Args, named: Option<NamedMachine>) -> Result<OpenDevices, Failure
         data: false,
         seed: args.seed,
     };
-    let mut session = machine_session::open(&args.machine, named, needs)?;
+    let session = machine_session::open(&args.machine, named.clone(), needs)?;
     if args.machine.devices.is_none() {
         let gpus = (session.machine.devices.iter()).filter(|d| d.kind == DeviceKind::Gpu);
         let gpus: Vec<&str> = gpus.map(|device| device.name.as_str()).collect();
@@ -82,8 +83,11 @@ fn open(args: &Args, named: Option<NamedMachine>) -> Result<OpenDevices, Failure
                 "--devices with the devices that are to run the tasks, or another --machine",
             ));
         }
-        let list = gpus.join(",");
-        session.keep_only(&list)?;
+        let gpus = MachineArgs {
+            devices: Some(gpus.join(",")),
+            ..args.machine.clone()
+        };
+        return machine_session::open(&gpus, named, needs);
     }
     Ok(session)
 }
@@ -113,7 +117,7 @@ fn measure(
 ) -> Result<KernelSeconds, Failure> {
     let few = args.set.set(body, args.seed).sample().graph();
     let few = Arc::new(few.map_err(|error| args.set.failure(&error))?);
-    let measured = session.with(None, |runtime| KernelSeconds::measure(runtime, &few, stop));
+    let measured = session.with(|runtime| KernelSeconds::measure(runtime, &few, stop));
     measured?.map_err(graph::failure)
 }
 
@@ -142,7 +146,7 @@ fn execute(
         progress: &mut |done, _| bar.set_position(done as u64),
     };
     let traced = args.files.wanted();
-    let ran = session.with(None, |runtime| {
+    let ran = session.with(|runtime| {
         let mut open = OpenTasks::new(runtime, graph, seconds, memory)?;
         let ran = open.repeat(runtime, &choice, &repeats, traced, &mut control);
         open.release(runtime);

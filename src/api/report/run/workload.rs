@@ -8,6 +8,7 @@ use serde::Serialize;
 use crate::cluster::space::SpaceId;
 use crate::workload::cluster::{ClusterWorkload, Operation, Placed};
 use crate::workload::kernel::UserKernel;
+use crate::workload::spmv::{Form, Spmv};
 use crate::workload::stencil::Stencil;
 use crate::workload::task_set::Order;
 use crate::workload::{Divisible, Supersteps};
@@ -256,6 +257,31 @@ impl Workload {
                 superstep: supersteps.size(),
                 until,
                 check_every: until.map(|_| supersteps.period()),
+                seed,
+            }),
+        )
+    }
+
+    /// A product with its steps, and the sum of changes in a step that ends ranks.
+    pub fn of_product(spmv: &Spmv, steps: u32, tolerance: Option<f64>, seed: u64) -> Self {
+        let (matrix, options) = (spmv.matrix(), spmv.options());
+        Self::new(
+            spmv.name(),
+            Parameters::Spmv(SpmvParameters {
+                matrix: spmv.matrix_name().to_owned(),
+                rows: matrix.rows().into(),
+                columns: matrix.columns().into(),
+                nonzeros: matrix.nonzeros(),
+                form: match options.form {
+                    Form::Product => "product",
+                    Form::Iteration => "iteration",
+                    Form::Ranks => "ranks",
+                },
+                damping: (options.form == Form::Ranks).then_some(options.damping),
+                tolerance,
+                irregular: options.irregular,
+                precision: options.precision.name(),
+                steps,
                 seed,
             }),
         )

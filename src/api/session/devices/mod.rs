@@ -49,6 +49,9 @@ pub struct OpenDevices {
     /// What was left out, and why.
     pub notes: Vec<String>,
     times: Option<KeptTimes>,
+    /// The machine's file, if the user has named it.
+    #[cfg(feature = "models")]
+    named: Option<MachineFile>,
     /// Whether the user has named them.
     is_listed: bool,
     /// The process that has opened them, and has their threads.
@@ -97,6 +100,8 @@ impl OpenDevices {
                     backend: Backend::Simulated(Box::new(simulation)),
                     notes: vec![note],
                     times: None,
+                    #[cfg(feature = "models")]
+                    named: None,
                     is_listed: true,
                     process: process::id(),
                 });
@@ -106,7 +111,7 @@ impl OpenDevices {
         let (mut real, mut notes) = RealDevices::open(options.list.as_deref(), options.fp64)?;
         let devices = real.runtime().devices().to_vec();
         if devices.iter().filter(|d| !d.shares_host_memory).count() > 1
-            && let Some(named) = named.or_else(NamedMachine::here)
+            && let Some(named) = named.clone().or_else(NamedMachine::here)
         {
             real.connect(named.file.peers);
         }
@@ -117,6 +122,8 @@ impl OpenDevices {
             backend: Backend::Real(Box::new(real)),
             notes,
             times,
+            #[cfg(feature = "models")]
+            named: named.map(|named| named.file),
             is_listed,
             process: process::id(),
         })
@@ -135,30 +142,18 @@ impl OpenDevices {
         }
     }
 
-    /// From now on the machine has only these of its devices; call it before
-    /// [`Self::inject`].
-    ///
-    /// # Errors
-    /// When they cannot be opened.
-    pub fn keep_only(&mut self, list: &str) -> Result<(), Error> {
-        self.machine.devices = match &mut self.backend {
-            Backend::Real(real) => real.ask_for(list)?,
-            Backend::Simulated(simulation) => {
-                simulation.options.devices = Some(SimDevice::list(list)?);
-                simulation.begin(None)?.devices().to_vec()
-            }
-        };
-        Ok(())
-    }
-
-    /// Injects faults into the runs to come; those of real devices end with the next opening of
-    /// devices. Their steps are below `steps`.
+    /// Injects faults into the runs to come of these of its devices; those of real devices end
+    /// with the next opening of devices. Their steps are below `steps`.
     ///
     /// # Errors
     /// When a device of a fault takes no part, when a step never comes, and when a real device
     /// cannot have it.
-    pub fn inject(&mut self, specs: &[FaultSpec], steps: u32) -> Result<(), UnfitFault> {
-        let devices = &self.machine.devices;
+    pub fn inject(
+        &mut self,
+        specs: &[FaultSpec],
+        devices: &[Device],
+        steps: u32,
+    ) -> Result<(), UnfitFault> {
         match &mut self.backend {
             Backend::Real(real) => real.lose(fault::losses(specs, devices)?),
             Backend::Simulated(simulation) => {
@@ -183,45 +178,40 @@ impl OpenDevices {
     /// As [`Self::with`].
     pub fn without_data<T>(&mut self, act: impl FnOnce(&mut dyn Runtime) -> T) -> Result<T, Error> {
         let data = (self.simulation()).map(|(_, options)| std::mem::take(&mut options.data));
-        let done = self.with(None, act);
+        let done = self.with(act);
         if let Some(((_, options), data)) = self.simulation().zip(data) {
             options.data = data;
         }
         done
     }
 
-    /// Calls `act` with the devices, the host's pool with so many cores. Simulated ones are new
-    /// each time: a run begins at virtual time 0. Codelets of which earlier runs know whether
-    /// a library is faster are known to the devices.
+    /// Calls `act` with the devices. Simulated ones are new each time: a run begins at virtual
+    /// time 0. Codelets of which earlier runs know whether a library is faster are known to the
+    /// devices.
     ///
     /// # Errors
     /// When the devices cannot be opened anew.
-    pub fn with<T>(
-        &mut self,
-        cores: Option<u32>,
-        act: impl FnOnce(&mut dyn Runtime) -> T,
-    ) -> Result<T, Error> {
-        self.begin(cores)?;
+    pub fn with<T>(&mut self, act: impl FnOnce(&mut dyn Runtime) -> T) -> Result<T, Error> {
+        self.begin(None)?;
         let done = act(self.runtime());
         self.end();
         Ok(done)
     }
 
-    /// A run begins, with so many cores in the host's pool.
+    /// A run begins, with these devices if they are not all.
     ///
     /// # Errors
     /// When the devices cannot be opened anew.
-    pub fn begin(&mut self, cores: Option<u32>) -> Result<(), Error> {
-        let list = cores.map(|cores| with_cores(cores, &self.machine.devices));
+    pub fn begin(&mut self, list: Option<&str>) -> Result<(), Error> {
         match &mut self.backend {
             Backend::Real(real) => {
-                let runtime = real.with(list.as_deref())?;
+                let runtime = real.with(list)?;
                 if let Some(times) = &self.times {
                     times.hand_to(runtime);
                 }
             }
             Backend::Simulated(simulation) => {
-                simulation.begin(list.as_deref())?;
+                simulation.begin(list)?;
             }
         }
         Ok(())
@@ -284,7 +274,10 @@ impl OpenDevices {
         use std::borrow::Cow;
         match &self.backend {
             Backend::Simulated(simulation) => Some(Cow::Borrowed(&simulation.file)),
-            Backend::Real(_) => NamedMachine::here().map(|here| Cow::Owned(here.file)),
+            Backend::Real(_) => match &self.named {
+                Some(file) => Some(Cow::Borrowed(file)),
+                None => NamedMachine::here().map(|here| Cow::Owned(here.file)),
+            },
         }
     }
 }
@@ -307,7 +300,7 @@ impl Simulation {
 }
 
 /// The devices as a list, with so many cores in the host's pool, which is the first.
-fn with_cores(cores: u32, devices: &[Device]) -> String {
+pub(super) fn with_cores(cores: u32, devices: &[Device]) -> String {
     let others = devices.iter().skip(1).map(|device| device.name.clone());
     let all: Vec<String> = std::iter::once(format!("host:{cores}"))
         .chain(others)

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crossbeam_channel::unbounded;
 
 use super::{Error, selection};
-use crate::machine::{Device, PeerSpec};
+use crate::machine::PeerSpec;
 use crate::runtime::select::{self, Selection};
 use crate::runtime::union::Union;
 use crate::runtime::union::faults::Fault;
@@ -70,15 +70,6 @@ impl RealDevices {
     /// From now on, until they are opened anew, devices have these faults.
     pub fn lose(&mut self, faults: Vec<Fault>) {
         self.union.inject(faults);
-    }
-
-    /// From now on the user asks for these devices. Returns them, opened.
-    ///
-    /// # Errors
-    /// As [`Self::with`].
-    pub fn ask_for(&mut self, list: &str) -> Result<Vec<Device>, Error> {
-        self.asked = Some(selection(list)?);
-        Ok(self.with(None)?.devices().to_vec())
     }
 
     /// The devices of a list, or those that were asked for. Other ones than

@@ -1,0 +1,184 @@
+//! What the machine's file and its cost model plan of a run: steps between two barriers, the rows
+//! of a matrix that the host may have first, and the first shares.
+
+use std::sync::Arc;
+
+use super::{Divided, Error, ModelChoice, Plan, Plans, Sharing, Work};
+use crate::balance::Strategy;
+use crate::engine::corun::Stream;
+use crate::machine::{Device, MachineFile};
+use crate::model::StepWork;
+use crate::model::planner::{are_fixed, physical, plan_supersteps};
+use crate::model::serving::{ModelSearch, NoModel, ServingModel, StreamBuffers};
+use crate::session::OpenDevices;
+use crate::workload::Divisible;
+
+/// Fractions of irregular rows that are tried besides the given one.
+const IRREGULAR: [f64; 2] = [0.0, 0.7];
+
+/// A candidate is chosen only if its predicted time is below this part of the best.
+const WORTH_IT: f64 = 0.99;
+
+/// Plans as far as `divided` asks for it, and puts into it what it says.
+///
+/// # Errors
+/// When a model that is named does not exist or does not support the run.
+pub fn plans(
+    divided: &mut Divided,
+    opened: &OpenDevices,
+    devices: &[Device],
+) -> Result<Plans, Error> {
+    let unwanted = matches!(divided.model, ModelChoice::None);
+    if unwanted && !divided.plans_supersteps {
+        return Ok(Plans {
+            plan: Err(missing(&NoModel::unwanted())),
+            note: None,
+            notes: Vec::new(),
+            stream: Stream::default(),
+        });
+    }
+    let file = opened.file();
+    let (mut notes, mut stream, mut of_file) = (Vec::new(), Stream::default(), None);
+    if divided.plans_supersteps {
+        let note = match supersteps(divided, file.as_deref(), devices) {
+            Ok((planned, note)) => {
+                stream = planned.plan.stream;
+                of_file = Some(planned);
+                note
+            }
+            Err(why) => format!("--superstep auto: a barrier after each step, since {why}"),
+        };
+        notes.push(note);
+    }
+    let codelet = divided.work.divisible().codelet().name.clone();
+    let (fp64, work) = (divided.work.divisible().fp64(), &divided.work);
+    let search = ModelSearch {
+        file: file.as_deref(),
+        simulated: opened.machine.simulated,
+        devices,
+        chosen: divided.all_cores,
+        codelet: &codelet,
+        fp64,
+        work: &|| step(work, divided.supersteps.size()),
+        gpu_memory: divided.gpu_memory,
+    };
+    let mut warn = |broken: &str| notes.push(broken.to_owned());
+    let found = match &divided.model {
+        ModelChoice::None => Err(NoModel::unwanted()),
+        ModelChoice::Fitting => search.find(None, &mut warn),
+        ModelChoice::Named(bundle) => match search.find(Some((**bundle).clone()), &mut warn) {
+            Err(why) => return Err(missing(&why)),
+            found => found,
+        },
+    };
+    let found = found.and_then(|serving| match serving.has_buffers() {
+        true => Ok(serving),
+        false => Err(NoModel {
+            what: StreamBuffers.to_string(),
+            remedy: None,
+        }),
+    });
+    let found = found.map(|serving| with_irregular(divided, serving));
+    let found = found.or_else(|why| of_file.ok_or(why));
+    let note = found.as_ref().err().and_then(NoModel::note);
+    let plan = match found {
+        Ok(serving) => Ok(plan_of(serving, &mut notes)),
+        Err(why) => Err(missing(&why)),
+    };
+    Ok(Plans {
+        plan,
+        note,
+        notes,
+        stream,
+    })
+}
+
+fn missing(why: &NoModel) -> Error {
+    Error::Model(why.to_string())
+}
+
+fn plan_of(mut serving: ServingModel, notes: &mut Vec<String>) -> Plan {
+    notes.append(&mut serving.notes);
+    Plan {
+        stream: serving.plan.stream,
+        cores: serving.cores(),
+        balancer: Arc::new(move |setup| {
+            let balancer = serving.balancer(setup);
+            balancer.map_err(|small| Error::Model(small.to_string()))
+        }),
+    }
+}
+
+/// A step of the workload, as cost models know it, or why they do not.
+pub fn step(work: &Work, superstep: u32) -> Result<StepWork, String> {
+    match (work, superstep) {
+        (Work::Stencil(stencil), 1) => Ok(StepWork::of(stencil)),
+        (Work::Stencil(_), size) => Err(format!(
+            "models predict steps with a barrier after each, not --superstep {size}"
+        )),
+        (Work::Product(spmv), _) => Ok(StepWork::of_product(spmv)),
+        (Work::Kernel { user, .. }, _) => {
+            let codelet = user.codelet();
+            Err(format!("models do not support codelet {}", codelet.name))
+        }
+    }
+}
+
+/// Sets the steps between two barriers as the machine's file predicts them to be fastest, and
+/// returns the plan of a superstep. The error says why each step has a barrier.
+fn supersteps(
+    divided: &mut Divided,
+    file: Option<&MachineFile>,
+    devices: &[Device],
+) -> Result<(ServingModel, String), String> {
+    let file = file.ok_or("no file describes this machine (pdawl machine save)")?;
+    let Work::Stencil(stencil) = &divided.work else {
+        return Err("only grids have supersteps".to_owned());
+    };
+    let strategy = match &divided.sharing {
+        Sharing::By(strategy) => strategy,
+        _ => &Strategy::Dawl,
+    };
+    let (codelet, fp64) = (stencil.codelet(), stencil.fp64());
+    let of = (codelet.name.as_ref(), fp64);
+    let candidates =
+        physical(file, devices, of, divided.gpu_memory).map_err(|error| error.to_string())?;
+    let plan = plan_supersteps(stencil, &candidates, strategy, divided.supersteps);
+    let (size, plan) = plan.ok_or("no device of the strategy has enough memory")?;
+    let steps = divided.supersteps.steps();
+    let mut note = format!(
+        "--superstep auto: {size} of {steps} steps between two barriers, as the machine's file \
+         predicts"
+    );
+    let resting = plan.resting();
+    if !are_fixed(strategy) && !resting.is_empty() {
+        let resting = resting.join(", ");
+        note += &format!("; a superstep would take longer with a part for {resting}");
+    }
+    let work = StepWork::of_superstep(stencil, size);
+    divided.supersteps = divided.supersteps.with_size(size);
+    Ok((ServingModel::of_machine(file, work, candidates, plan), note))
+}
+
+/// Chooses the fraction of a matrix's rows that counts as irregular, if the model shares the work
+/// and the fraction is free: it decides which rows the host computes.
+fn with_irregular(divided: &mut Divided, mut best: ServingModel) -> ServingModel {
+    if !divided.plans_irregular || !best.shares() {
+        return best;
+    }
+    for part in IRREGULAR {
+        let Work::Product(spmv) = &divided.work else {
+            break;
+        };
+        let other = Arc::new(spmv.with_irregular(part));
+        let planned = best.planned_for(StepWork::of_product(&other));
+        if let Some(mut planned) = planned.filter(|p| p.seconds() < WORTH_IT * best.seconds()) {
+            planned.notes.push(format!(
+                "the longest {:.0} % of the rows may go to the CPU first, as the model plans",
+                100.0 * part
+            ));
+            (divided.work, best) = (Work::Product(other), planned);
+        }
+    }
+    best
+}
