@@ -14,6 +14,8 @@ pub use pdawl_modelling::profile;
 
 use pdawl_base::parallel;
 
+#[cfg(feature = "matrix-files")]
+pub mod catalogue;
 pub mod report;
 pub mod session;
 

@@ -10,7 +10,7 @@ use pdawl::runtime::RuntimeError;
 use pdawl::session;
 
 use super::machine_session::unfit_fault;
-use super::{interrupt, terminal};
+use super::{cluster, interrupt, terminal};
 
 /// Why a command does not succeed.
 #[derive(Debug)]
@@ -147,9 +147,13 @@ impl From<session::Error> for Failure {
             session::Error::Runtime(error) | session::Error::Corun(CorunError::Runtime(error)) => {
                 refused(error)
             }
-            session::Error::Corun(CorunError::Interrupted) => Self::Interrupted,
+            session::Error::Corun(CorunError::Interrupted) | session::Error::Stopped => {
+                Self::Interrupted
+            }
+            session::Error::Cluster(error) => cluster::of_run(error, 0),
+            error @ session::Error::Tiles { .. } => Self::usage(error, "a larger --tile"),
             session::Error::Corun(error @ CorunError::AllLost { .. }) => Self::failed(error, LOST),
-            session::Error::Fault(unfit) => unfit_fault(&unfit, "steps"),
+            session::Error::Fault(unfit) => unfit_fault(&unfit),
             error @ (session::Error::Strategy(_) | session::Error::LeftOut(..)) => {
                 Self::usage(error, OTHER_STRATEGY)
             }

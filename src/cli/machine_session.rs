@@ -41,25 +41,21 @@ pub fn open(
     Ok(OpenDevices::open(options(args, named, needs))?)
 }
 
-/// Injects faults into the runs to come, whose steps an option says.
+/// Injects faults into the runs to come, which have so many steps.
 ///
 /// # Errors
 /// A device that takes no part, and a step that never comes.
-pub fn inject(
-    devices: &mut OpenDevices,
-    faults: &[FaultSpec],
-    (steps, option): (u32, &str),
-) -> Result<(), Failure> {
+pub fn inject(devices: &mut OpenDevices, faults: &[FaultSpec], steps: u32) -> Result<(), Failure> {
     let of = devices.machine.devices.clone();
     let injected = devices.inject(faults, &of, steps);
-    injected.map_err(|unfit| unfit_fault(&unfit, option))
+    injected.map_err(|unfit| unfit_fault(&unfit))
 }
 
-/// The failure of a fault that cannot be; `option` says the steps.
-pub fn unfit_fault(unfit: &UnfitFault, option: &str) -> Failure {
+/// The failure of a fault that cannot be.
+pub fn unfit_fault(unfit: &UnfitFault) -> Failure {
     let remedy = match unfit {
         UnfitFault::NoDevice { devices, .. } => format!("one of {}", devices.join(", ")),
-        UnfitFault::Never { last, .. } => format!("a step from 0 to {last}, or more {option}"),
+        UnfitFault::Never { last, .. } => format!("a step from 0 to {last}, or more steps"),
         UnfitFault::Real { device } => {
             format!("{device}:lost@0.5s, or --machine NAME of another machine")
         }

@@ -1,33 +1,7 @@
 //! Precisions as arguments.
 
 use clap::ValueEnum;
-use pdawl::codelet::{NumberFormat, ProductPrecision};
-
-/// The precision of a product of dense matrices.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum ProductPrecisionArg {
-    #[default]
-    F32,
-    F64,
-    /// Factors of IEEE's half precision, sums of singles
-    F16,
-    /// Factors of bfloat16, sums of singles
-    Bf16,
-    /// Singles, whose products have factors rounded to 10 bits of the mantissa
-    Tf32,
-}
-
-impl From<ProductPrecisionArg> for ProductPrecision {
-    fn from(arg: ProductPrecisionArg) -> Self {
-        match arg {
-            ProductPrecisionArg::F32 => NumberFormat::F32.into(),
-            ProductPrecisionArg::F64 => Self::Double,
-            ProductPrecisionArg::F16 => NumberFormat::F16.into(),
-            ProductPrecisionArg::Bf16 => NumberFormat::Bf16.into(),
-            ProductPrecisionArg::Tf32 => NumberFormat::Tf32.into(),
-        }
-    }
-}
+use pdawl::codelet::NumberFormat;
 
 /// The format of matrices whose sums are computed in single precision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

@@ -16,6 +16,7 @@ use super::failure::Failure;
 use super::files::TraceFiles;
 use super::grid::{Grid, MemoryBudget, Until, array_shape};
 use super::integer::integer;
+use super::operation::OperationCommand;
 use super::paths::Paths;
 use super::product::Product;
 use super::saves::Saves;
@@ -23,7 +24,7 @@ use super::size::ByteSize;
 use super::spec::dag;
 use super::spec::kernel::KernelArgs;
 use super::workload::WorkloadRequest;
-use super::{cluster, dense, interrupt, place, tasks, transformer};
+use super::{cluster, interrupt, place, tasks, transformer};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl run stencil --adaptive\n  \
@@ -48,19 +49,8 @@ enum Workload {
     Dag(Box<dag::Args>),
     /// Layers of a transformer, as a graph of kernels
     Transformer(Box<transformer::Args>),
-    /// A product of dense matrices that no GPU needs to hold
-    Matmul(Box<dense::matmul::Args>),
-    /// The Cholesky factor of a dense matrix that no GPU needs to hold
-    Cholesky(Box<dense::cholesky::Args>),
-    /// An image convolved with a filter that is not mirrored (a correlation), over the nodes of a
-    /// cluster
-    Convolution(Box<cluster::convolution::Args>),
-    /// The LU factors of a dense matrix, over the nodes of a cluster
-    Lu(Box<cluster::lu::Args>),
-    /// A 2-D Fourier transform, over the nodes of a cluster
-    Fft(Box<cluster::fft::Args>),
-    /// Numbers in ascending order, over the nodes of a cluster
-    Sort(Box<cluster::sort::Args>),
+    #[command(flatten)]
+    Operation(Box<OperationCommand>),
     /// The page ranks of a graph
     #[command(after_help = PAGERANK_EXAMPLES)]
     Pagerank(Box<Divided<Pagerank>>),
@@ -448,12 +438,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     match &args.workload {
         Workload::Stencil(args) => args.run_stencil(),
         Workload::Transformer(args) => transformer::run(args),
-        Workload::Matmul(args) => dense::matmul::run(args),
-        Workload::Cholesky(args) => dense::cholesky::run(args),
-        Workload::Convolution(args) => cluster::convolution::run(args),
-        Workload::Lu(args) => cluster::lu::run(args),
-        Workload::Fft(args) => cluster::fft::run(args),
-        Workload::Sort(args) => cluster::sort::run(args),
+        Workload::Operation(operation) => operation.run(),
         Workload::Pagerank(args) => args.run_pagerank(),
         Workload::Tasks(args) => tasks::run(args),
         Workload::Spmv(args) => args.run_spmv(),

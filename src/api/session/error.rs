@@ -60,16 +60,29 @@ pub enum Error {
     GraphRun(#[from] GraphRunError),
     #[error(transparent)]
     Tasks(#[from] TaskSetError),
+    #[error("with tiles of {tile}: {error}; of larger ones there are fewer")]
+    Tiles { tile: u64, error: GraphError },
     #[error(transparent)]
     Spaces(#[from] WorkloadGraphError),
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// The memory of this machine does not suffice.
-    #[error("{what} need {needed} of memory, and {here} can be had; smaller arrays need less")]
+    /// The memory of the host does not suffice.
+    #[error("{what}: it needs {needed} of host memory, and {here} are free; a smaller size fits")]
     Memory {
-        what: &'static str,
+        what: String,
         needed: Bytes,
         here: Bytes,
+    },
+    /// The memory of a device does not suffice for a task.
+    #[error(
+        "task `{task}` needs {needed} of the memory of {device} at once, which has {has}; smaller \
+         tiles need less, and a greater limit of GPU memory or other devices have more"
+    )]
+    TaskMemory {
+        task: String,
+        needed: Bytes,
+        device: String,
+        has: Bytes,
     },
     /// A kernel of the user's leaves its buffers, or ends the process that runs it.
     #[error(

@@ -34,13 +34,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crate::balance::{Balancer, Setup, Strategy, StrategyError};
-use crate::machine::{Device, Host};
-use crate::quantity::Bytes;
+use crate::machine::Device;
 use crate::report::{Context, Workload};
 use crate::runtime::Runtime;
 
 pub use crate::engine::cluster::ClusterOptions;
-pub use arrays::{ArrayResult, ArrayRun, Complex, DenseMatrix, Factors, NodeRun, Nodes};
+pub use arrays::{
+    ArrayResult, ArrayRun, Complex, DenseMatrix, Factors, NodeRun, Nodes, OperationOptions,
+};
 pub use devices::{DeviceOptions, FaultError, FaultSpec, NamedMachine, OpenDevices, UnfitFault};
 pub use error::Error;
 pub use graph::{AnyData, Data, GraphRun, Results, Task, TaskData, TaskGraphBuilder};
@@ -72,7 +73,6 @@ use product::OpenProduct;
 /// ```
 pub struct Session {
     devices: OpenDevices,
-    notes: Vec<String>,
     /// How steps are divided.
     sharing: Sharing,
     stop: Stop,
@@ -167,7 +167,6 @@ impl Session {
     pub fn with(options: DeviceOptions) -> Result<Self, Error> {
         let devices = OpenDevices::open(options)?;
         Ok(Self {
-            notes: devices.notes.clone(),
             devices,
             sharing: Sharing::By(Strategy::Dawl),
             stop: Stop::default(),
@@ -184,9 +183,9 @@ impl Session {
         &self.devices.machine.devices
     }
 
-    /// What was left out when the devices were opened, and why.
+    /// What was left out when the devices were opened and why, and what was noted since.
     pub fn notes(&self) -> &[String] {
-        &self.notes
+        &self.devices.notes
     }
 
     /// Whether times are virtual.
@@ -359,26 +358,13 @@ impl Session {
         ran
     }
 
-    /// Checks that so many bytes can be had.
-    fn check_memory(&self, needed: u64, what: &'static str) -> Result<(), Error> {
-        let here = Host::detect().memory.obtainable(0);
-        match needed <= here {
-            true => Ok(()),
-            false => Err(Error::Memory {
-                what,
-                needed: Bytes(needed),
-                here: Bytes(here),
-            }),
-        }
-    }
-
     /// What reports have beside outcomes and policies.
     fn context(&self, workload: Workload) -> Context {
         Context {
             workload,
             machine: self.devices.machine.clone(),
             policy: String::new(),
-            notes: self.notes.clone(),
+            notes: self.devices.notes.clone(),
         }
     }
 }

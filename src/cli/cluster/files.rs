@@ -1,74 +1,15 @@
-//! Files of runs over nodes: inputs, which every node reads in part, and results, which the
-//! first node writes.
+//! Files of results, which the first node writes.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pdawl::codelet::Precision;
 use pdawl::engine::cluster::Sink;
-use pdawl::matrix::npy::{ElementType, NpyError, NpyMatrix, write_array_header};
+use pdawl::matrix::npy::{ElementType, write_array_header};
 
 use super::options::is_first;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::paths::Paths;
-
-/// Opens a file of singles.
-///
-/// # Errors
-/// When it cannot be read or has other numbers, or none.
-pub fn open(
-    path: &Path,
-    open: impl FnOnce(&Path) -> Result<NpyMatrix, NpyError>,
-) -> Result<NpyMatrix, Failure> {
-    let matrix = open_real(path, open)?;
-    match matrix.precision() {
-        Precision::F32 => Ok(matrix),
-        Precision::F64 => Err(Failure::failed(
-            format!(
-                "{}: has float64, and nodes compute in float32",
-                path.display()
-            ),
-            "matrix.astype(\"float32\"), which rounds to 7 digits",
-        )),
-    }
-}
-
-/// Opens a file of singles or doubles.
-///
-/// # Errors
-/// As [`open`].
-pub fn open_real(
-    path: &Path,
-    open: impl FnOnce(&Path) -> Result<NpyMatrix, NpyError>,
-) -> Result<NpyMatrix, Failure> {
-    let matrix = open(path).map_err(Failure::of)?;
-    if matrix.rows() == 0 || matrix.columns() == 0 {
-        return Err(Failure::failed(
-            format!("{}: has no numbers", path.display()),
-            "a file with some",
-        ));
-    }
-    Ok(matrix)
-}
-
-/// Checks that a matrix is square.
-///
-/// # Errors
-/// When it is not.
-pub fn square(matrix: NpyMatrix) -> Result<NpyMatrix, Failure> {
-    let (rows, columns) = (matrix.rows(), matrix.columns());
-    match rows == columns {
-        true => Ok(matrix),
-        false => Err(Failure::failed(
-            format!(
-                "{}: has {rows} rows and {columns} columns",
-                matrix.path().display()
-            ),
-            "a square matrix",
-        )),
-    }
-}
 
 /// A result that the first node writes: a space of the workload, to a file.
 pub struct ResultFile {

@@ -20,7 +20,7 @@ use crate::interrupt;
 const LIMIT: u32 = 10;
 
 /// How a process joins the others of its run.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Nodes")]
 pub struct JoinOptions {
     /// The library that carries messages between nodes [default: the one of MPI]

@@ -1,26 +1,21 @@
 //! The options of runs over nodes.
 
-use std::path::PathBuf;
-
 use pdawl::cluster::wire::environment::Launched;
 use pdawl::machine::MachineFile;
-use pdawl::policy::NamedPolicy;
 use pdawl::spread::NamedSpread;
 use pdawl::workload::cluster::Placement;
 
 use super::joined::JoinOptions;
 use super::simulated::{DescribedCluster, find, refuse_launched};
-use crate::args::{Format, MachineArgs};
-use crate::dense;
+use crate::args::MachineArgs;
 use crate::failure::Failure;
-use crate::files::TraceFiles;
 use crate::integer::integer;
 
 /// Long blocks on their way at once.
 const PREFETCH: u32 = 1;
 
 /// How subtasks and data are spread over nodes.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Nodes")]
 pub struct SpreadOptions {
     /// How subtasks are spread over nodes: together, oblivious, static or steal
@@ -75,7 +70,7 @@ impl SpreadOptions {
 
 /// How a workload runs over the nodes of a cluster. A run has several nodes when `mpirun`
 /// starts it, and when it is simulated.
-#[derive(Clone, Debug, clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Nodes")]
 pub struct NodeOptions {
     #[command(flatten)]
@@ -147,46 +142,5 @@ pub fn at_rank(failure: Failure) -> Failure {
     match (Launched::detect(), failure) {
         (Some(launched), failure) if launched.size > 1 => failure.at(launched.rank),
         (_, failure) => failure,
-    }
-}
-
-/// The options of workloads that always run as on a cluster.
-#[derive(Clone, Debug, clap::Args)]
-pub struct ClusterOptions {
-    /// Seed of the generated data
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
-    pub seed: u64,
-
-    #[arg(long, value_name = "POLICY", default_value = dense::POLICY, help_heading = "Scheduling",
-          help = "On one machine: the scheduling policy, as in `pdawl run matmul`")]
-    pub policy: NamedPolicy,
-
-    #[command(flatten)]
-    pub machine: MachineArgs,
-
-    #[command(flatten)]
-    pub nodes: NodeOptions,
-
-    /// Compare numbers of the result with a reference in double precision; a wrong one
-    /// fails
-    #[arg(long, help_heading = "Output")]
-    pub verify: bool,
-
-    /// Write the result to an NPY file, unless it was found wrong
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub output: Option<PathBuf>,
-
-    /// How the report is printed
-    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
-    pub format: Format,
-
-    #[command(flatten)]
-    pub files: TraceFiles,
-}
-
-impl ClusterOptions {
-    /// Where the inputs' blocks are at first, `usual` unless a placement is asked for.
-    pub fn placement(&self, usual: Placement) -> Placement {
-        self.nodes.spread.placement(usual, self.seed)
     }
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pdawl::balance::Strategy;
+use pdawl::catalogue::Values;
 use pdawl::engine::cluster::simulate::Computing;
 use pdawl::report::Workload;
 use pdawl::report::run::nodes::Tolerance;
@@ -30,8 +31,8 @@ pub enum Work {
 #[derive(Clone)]
 pub struct OperationJob {
     pub operation: Arc<Operation>,
-    /// Rows and columns of its parts, if the user says so.
-    pub tile: Option<u64>,
+    /// What the user says of it, such as the rows and columns of its parts.
+    pub values: Values,
     /// The given files, for its description.
     pub inputs: Vec<String>,
     seed: u64,
@@ -56,10 +57,10 @@ pub struct PreparedWorkload {
 
 impl OperationJob {
     /// An operation on generated data, or on those of these files.
-    pub fn new(operation: Operation, tile: Option<u64>, inputs: &[&Path], seed: u64) -> Self {
+    pub fn new(operation: Operation, values: Values, inputs: &[&Path], seed: u64) -> Self {
         Self {
             operation: Arc::new(operation),
-            tile,
+            values,
             inputs: inputs
                 .iter()
                 .map(|path| path.display().to_string())
@@ -73,7 +74,7 @@ impl OperationJob {
     /// # Errors
     /// Data that cannot be read, and too many tasks.
     pub fn at(&self, place: Place) -> Result<(Placed, String), Failure> {
-        let placed = self.operation.at(place, self.tile);
+        let placed = self.operation.at(place, self.values.tile());
         let placed = placed.map_err(|error| match error {
             OperationError::Input(_) => Failure::failed(error, "a file that does not change"),
             OperationError::Tasks { .. } => Failure::usage(error, "a larger --tile"),
@@ -82,9 +83,8 @@ impl OperationJob {
                 "the run without mpirun; matrix.astype(\"float32\") rounds float64 to 7 digits",
             ),
         })?;
-        let named = self.inputs.iter().map(|file| format!("{file}, "));
-        let (named, size) = (named.collect::<String>(), self.operation.size(&placed));
-        Ok((placed, format!("{named}{size}, seed {}", self.seed)))
+        let size = (self.operation).described(&placed, &self.inputs, Some(self.seed));
+        Ok((placed, size))
     }
 
     /// Which devices of a simulated node compute it.

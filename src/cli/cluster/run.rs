@@ -13,18 +13,18 @@ use pdawl::runtime::Runtime;
 use pdawl::session::{DeviceOptions, OpenDevices};
 use pdawl::trace::nodes;
 use pdawl::workload::cluster::{Check, Fit};
-use pdawl::workload::task_set::Order;
 
-use super::alone::{self, LoneJob};
+use super::alone;
 use super::asked::asked;
 use super::files::ResultFile;
 use super::joined::give_up;
-use super::options::{ClusterOptions, NodeOptions, at_rank, is_first};
+use super::options::{NodeOptions, at_rank, is_first};
 use super::prepared::{OperationJob, PreparedWorkload, Work};
 use super::simulated;
 use crate::args::Format;
 use crate::failure::{Failure, refused};
 use crate::files::{PreparedFiles, TraceFiles};
+use crate::operation::OperationArgs;
 use crate::paths::Paths;
 use crate::{graph, interrupt, terminal};
 
@@ -36,7 +36,7 @@ pub struct ClusterJob<'a> {
     /// Of simulated times.
     pub noise: Option<f64>,
     /// How one machine computes it by itself, if it may.
-    pub alone: Option<LoneJob<'a>>,
+    pub alone: Option<&'a OperationArgs>,
     pub seed: u64,
     pub verify: bool,
     pub format: Format,
@@ -63,32 +63,6 @@ impl Prepared {
             results: results.into_iter().collect(),
             paths,
             devices: None,
-        }
-    }
-}
-
-impl<'a> ClusterJob<'a> {
-    /// A job with the options that several workloads share.
-    pub fn new(options: &'a ClusterOptions) -> Self {
-        Self {
-            alone: Some(LoneJob {
-                machine: &options.machine,
-                policy: options.policy,
-                window: None,
-                repeats: None,
-                order: Order::Natural,
-                seed: options.seed,
-                verify: options.verify,
-                format: options.format,
-                files: &options.files,
-            }),
-            devices: options.machine.devices.as_deref(),
-            nodes: &options.nodes,
-            noise: options.machine.noise,
-            seed: options.seed,
-            verify: options.verify,
-            format: options.format,
-            files: &options.files,
         }
     }
 }
@@ -124,11 +98,8 @@ pub fn run_job(
             if operation.operation.hosts_only {
                 machine.devices = Some("host".to_owned());
             }
-            let lone = LoneJob {
-                machine: &machine,
-                ..*lone
-            };
-            return alone::run(&lone, operation, prepared.results, prepared.paths);
+            let on = (*lone, &machine);
+            return alone::run(on, operation, prepared.results, prepared.paths);
         }
         let files = job.files.prepare(&mut prepared.paths)?;
         return simulated::run_job(job, &mut prepared.work.over_nodes()?, cluster, files);
@@ -159,7 +130,8 @@ pub fn run_job(
     let opened = match opened.map_err(at_rank) {
         Ok(Ready::Node(opened)) => *opened,
         Ok(Ready::Alone(prepared, operation, lone)) => {
-            let ran = alone::run(&lone, &operation, prepared.results, prepared.paths);
+            let on = (lone, &lone.machine);
+            let ran = alone::run(on, &operation, prepared.results, prepared.paths);
             return ran.and(wire.finish().map_err(Failure::of));
         }
         // Another node has ended while this one prepared its part.
@@ -215,7 +187,7 @@ pub fn run_job(
 /// What a process does.
 enum Ready<'a> {
     /// It computes by itself.
-    Alone(Box<Prepared>, OperationJob, LoneJob<'a>),
+    Alone(Box<Prepared>, OperationJob, &'a OperationArgs),
     /// It is a node.
     Node(Box<Opened>),
 }
@@ -389,7 +361,7 @@ pub(super) fn verdict(report: &Report) -> Result<(), Failure> {
 }
 
 /// The failure of a run. What a node received from another one, only the first prints.
-pub(super) fn of_run(error: ClusterError, rank: usize) -> Failure {
+pub fn of_run(error: ClusterError, rank: usize) -> Failure {
     match error {
         ClusterError::Interrupted => Failure::Interrupted,
         ClusterError::Stopped(why) => match rank {

@@ -39,27 +39,6 @@ fn check(job: &GraphJob<'_>, needed: u64, free: u64) -> Result<(), Failure> {
     host_memory(&job.workload.title, (needed, free), &greatest, job.smaller)
 }
 
-/// Checks that data of so many bytes fit in the memory of the machine's host, and in this one's
-/// if they are here. With `data`, a simulation has numbers.
-pub fn data_in_host(
-    title: &str,
-    needed: u64,
-    (machine, data): (&Machine, bool),
-    remedy: &str,
-) -> Result<(), Failure> {
-    let check = |needed, free| host_memory(title, (needed, free), "", remedy);
-    if machine.simulated {
-        check(needed, machine.host.memory)?;
-    }
-    let here = Host::detect().memory.obtainable(0);
-    match (machine.simulated, data) {
-        (false, _) => check(needed, here),
-        (true, false) => Ok(()),
-        // The memory of simulated devices is here, too.
-        (true, true) => check(needed.saturating_mul(2), here),
-    }
-}
-
 /// Checks that `needed` bytes of host memory are `free`. An error names what needs
 /// them, with details and a remedy.
 pub fn host_memory(

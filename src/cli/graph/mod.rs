@@ -24,7 +24,7 @@ use super::files::TraceFiles;
 use super::machine_session::{self, Needs};
 use pdawl::session::OpenDevices;
 
-pub use memory::{data_in_host, host_memory, in_host};
+pub use memory::{host_memory, in_host};
 pub use run_job::{print, run};
 pub use scheduling_args::{Queues, SchedulingArgs, check_window};
 
@@ -56,7 +56,7 @@ pub struct GraphArgs {
 /// When there is no such machine or device.
 pub fn open_machine(args: &MachineArgs, needs: Needs, levels: u32) -> Result<OpenDevices, Failure> {
     let mut machine = machine_session::open(args, machine_session::named(args)?, needs)?;
-    machine_session::inject(&mut machine, &args.fault, (levels, "--layers"))?;
+    machine_session::inject(&mut machine, &args.fault, levels)?;
     Ok(machine)
 }
 

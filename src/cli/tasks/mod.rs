@@ -6,13 +6,12 @@ mod set;
 use pdawl::policy::NamedPolicy;
 
 use super::args::{Format, MachineArgs};
-use super::dense::POLICY;
 use super::files::TraceFiles;
 use super::integer::integer;
+use super::operation::POLICY;
 use set::SetArgs;
 
 pub use run::run;
-pub use set::OrderName;
 
 const EXAMPLES: &str = "Examples:\n  pdawl run tasks --set matmul2d --n 40 --machine v100x2 \
                         --gpu-memory 500MiB\n  \

@@ -44,7 +44,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         (session.simulation()).and_then(|(file, _)| least_seconds(&graph, file, &devices));
     let seconds = measure(args, body, &mut session, stop)?;
     // Without phases of its own, a task set has no steps but the first.
-    machine_session::inject(&mut session, &args.machine.fault, (1, "--n"))?;
+    machine_session::inject(&mut session, &args.machine.fault, 1)?;
     let ran = execute(args, &graph, &seconds, &mut session, stop)?;
     let measured = Measured {
         window: args.window,

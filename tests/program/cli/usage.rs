@@ -196,7 +196,7 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
         ),
         (
             "run transformer --machine k40 --fault gpu0:lost@99",
-            "or more --layers",
+            "or more steps",
         ),
         (
             "run transformer --machine k40 --heads 2 --beta 64 --policy clustering --map h_cpu=99",

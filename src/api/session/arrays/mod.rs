@@ -2,15 +2,18 @@
 //!
 //! * A [`DenseMatrix`] is what they take and return, and [`ArrayRun`] an operation that is
 //!   about to run.
-//! * `operations` runs them as tasks over spaces, and [`Nodes`] over the nodes of a cluster.
+//! * `operations` are those of a session, which `alone` runs as one task graph, and [`Nodes`]
+//!   those over the nodes of a cluster.
 //! * `known` keeps what was measured of tasks for the next operation of the same sizes.
 
+mod alone;
 mod known;
 mod matrix;
 mod nodes;
 mod operations;
 mod run;
 
+pub use alone::OperationOptions;
 pub use known::KnownTasks;
 pub use matrix::{Complex, DenseMatrix};
 pub use nodes::{NodeRun, Nodes};

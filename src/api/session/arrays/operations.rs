@@ -1,25 +1,20 @@
 //! The operations, on one machine.
 
 use std::io;
-use std::time::Instant;
 
 use bytemuck::Pod;
 
-use super::known::Tasks;
+use super::alone::OperationOptions;
 use super::matrix::{check_product, precision};
-use super::run::{ArrayOptions, ArrayResult};
+use super::run::ArrayResult;
 use super::{ArrayRun, Complex, DenseMatrix};
-use crate::engine::cluster::{Alone, AloneOptions, ClusterError, Control, Sink};
-use crate::engine::graph::Repetition;
+use crate::engine::cluster::{ClusterError, Sink};
 use crate::matrix::Shared;
 use crate::parallel;
-use crate::report::run::dense::Measured;
-use crate::report::run::nodes::report_alone;
-use crate::report::{DenseAsked, Workload};
 use crate::session::{Error, Factor, Number, Run, Session};
 use crate::workload::cluster::{
-    self, Cholesky, FftWorkload, Lone, LuWorkload, Operation, OperationError, Place, Placement,
-    Product, of_memory,
+    self, Cholesky, FftWorkload, LuWorkload, Operation, OperationError, Placement, Product,
+    of_memory,
 };
 
 /// Most rows and columns of what is factored with exchanges, or transformed.
@@ -132,7 +127,7 @@ impl From<OperationError> for Error {
     fn from(error: OperationError) -> Self {
         match error {
             OperationError::Input(error) => ClusterError::from(error).into(),
-            OperationError::Tasks { error, .. } => error.into(),
+            OperationError::Tasks { tile, error } => Self::Tiles { tile, error },
             error @ OperationError::Singles(_) => Self::Arguments(error.to_string()),
         }
     }
@@ -263,7 +258,7 @@ impl Session {
         &mut self,
         (rows, columns): (u32, u32),
         operation: &Operation,
-        options: &ArrayOptions,
+        options: &OperationOptions,
     ) -> Result<ArrayResult<DenseMatrix<T>>, Error> {
         let mut found = Elements::<T>::new(rows as usize * columns as usize);
         let run = self.compute(operation, [&mut found], options)?;
@@ -276,65 +271,17 @@ impl Session {
         &mut self,
         operation: &Operation,
         sinks: [&mut dyn Sink; OUTPUTS],
-        options: &ArrayOptions,
+        options: &OperationOptions,
     ) -> Result<Run, Error> {
-        let began = Instant::now();
-        let bytes = u64::try_from(operation.bytes).unwrap_or(u64::MAX);
-        self.check_memory(bytes, "the blocks of the data")?;
-        let place = Place::Alone(Lone::on(self.devices(), options.gpu_memory));
-        let placed = operation.at(place, options.tile.map(u64::from))?;
-        let workload = &*placed.workload;
-        let alone = Alone::new(workload, operation.outputs.iter().copied(), &self.stop.0);
-        let alone = alone.map_err(|error| match error.is_stopped() {
-            true => Error::Stopped,
-            false => error.into(),
-        })?;
-        self.check_memory(alone.host_bytes(self.devices()), "the blocks of the data")?;
-        let known = Tasks {
-            workload: workload.name(),
-            size: operation.size(&placed),
-        };
-        let seconds = self.seconds(&known, |runtime, stop| Ok(alone.measure(runtime, stop)?))?;
+        let outputs = operation.outputs.iter().copied().zip(sinks);
+        let outputs = outputs.map(|(space, sink)| (space, sink as &mut dyn Sink));
         let stop = self.stop.clone();
-        let name = self.devices.machine.name.clone();
-        let of_run = AloneOptions {
-            policy: options.policy,
-            seed: 0,
-            window: None,
-            memory: options.gpu_memory,
-            name: &name,
-            traces: options.traced,
-            has_data: true,
-            repeats: Repetition::ONCE,
-        };
-        let mut control = Control {
-            tile: placed.tile,
-            verify: options.verify.then_some(0),
-            outputs: (operation.outputs.iter().copied().zip(sinks))
-                .map(|(space, sink)| (space, sink as &mut dyn Sink))
-                .collect(),
-            progress: &mut |_| {},
-        };
-        let runtime = self.devices.runtime();
-        let ran = alone.run(runtime, &seconds, &of_run, &mut control, &stop.0);
-        let ran = ran.map_err(stopped)?;
-        if ran.runs.last.outcome.interrupted {
-            return Err(Error::Stopped);
+        let outputs = outputs.collect();
+        let run = self.operate(operation, outputs, options, &stop.0, &mut |_, _| {})?;
+        match run.interrupted {
+            true => Err(Error::Stopped),
+            false => Ok(run),
         }
-        self.keep_seconds(known, seconds);
-        self.devices.end();
-        let size = operation.size(&placed);
-        let described = Workload::of_operation(operation, &placed, size, DenseAsked::default());
-        let mut context = self.context(described);
-        context.policy = options.policy.to_string();
-        let measured = Measured {
-            window: None,
-            gpu_memory_bytes: options.gpu_memory,
-            least_seconds: None,
-            setup_seconds: ran.runs.began.duration_since(began).as_secs_f64(),
-        };
-        let report = report_alone(&ran, alone.graph(), context, measured);
-        Ok(Run::new(report, ran.runs.last.outcome.trace))
     }
 }
 

@@ -1,29 +1,19 @@
 //! An operation that is about to run.
 
+use super::alone::OperationOptions;
 use crate::policy::NamedPolicy;
 use crate::session::{Error, Run, Session};
-
-/// How an operation runs.
-pub struct ArrayOptions {
-    pub policy: NamedPolicy,
-    /// Rows and columns of a tile; by default those that suit the devices.
-    pub tile: Option<u32>,
-    /// The most bytes of each GPU's memory.
-    pub gpu_memory: Option<u64>,
-    pub verify: bool,
-    pub traced: bool,
-}
 
 /// An operation on arrays that is about to run.
 pub struct ArrayRun<'a, R> {
     session: &'a mut Session,
     operation: Box<Operation<'a, R>>,
     policy: Option<String>,
-    options: ArrayOptions,
+    options: OperationOptions,
 }
 
 type Operation<'a, R> =
-    dyn FnOnce(&mut Session, &ArrayOptions) -> Result<ArrayResult<R>, Error> + 'a;
+    dyn FnOnce(&mut Session, &OperationOptions) -> Result<ArrayResult<R>, Error> + 'a;
 
 /// What an operation has computed, and the report of its run.
 #[derive(Clone, Debug)]
@@ -43,14 +33,11 @@ pub fn checked<R>(computed: ArrayResult<R>) -> Result<ArrayResult<R>, Error> {
 impl<'a, R> ArrayRun<'a, R> {
     pub(super) fn new(
         session: &'a mut Session,
-        operation: impl FnOnce(&mut Session, &ArrayOptions) -> Result<ArrayResult<R>, Error> + 'a,
+        operation: impl FnOnce(&mut Session, &OperationOptions) -> Result<ArrayResult<R>, Error> + 'a,
     ) -> Self {
-        let options = ArrayOptions {
-            policy: NamedPolicy::LOCALITY,
-            tile: None,
+        let options = OperationOptions {
             gpu_memory: session.gpu_memory,
-            verify: false,
-            traced: false,
+            ..OperationOptions::of(NamedPolicy::LOCALITY)
         };
         Self {
             session,
@@ -71,7 +58,7 @@ impl<'a, R> ArrayRun<'a, R> {
     /// Tiles of so many rows and columns; a transform's subtasks have so many lines. By default
     /// those that suit the devices.
     pub fn tile(mut self, rows: u32) -> Self {
-        self.options.tile = Some(rows);
+        self.options.tile = Some(rows.into());
         self
     }
 
@@ -107,7 +94,6 @@ impl<'a, R> ArrayRun<'a, R> {
                 "a tile has at least 1 row, and 0 are asked for".to_owned(),
             ));
         }
-        let _running = self.session.running()?;
         checked((self.operation)(self.session, &self.options)?)
     }
 }

@@ -57,7 +57,10 @@ impl KeptTimes {
             }
         }
         if let Err(error) = self.profiles.save() {
-            notes.push(not_kept(&error));
+            let note = not_kept(&error);
+            if !notes.contains(&note) {
+                notes.push(note);
+            }
         }
     }
 }
