@@ -2,7 +2,6 @@
 //! clusters, on nodes that are threads, compared with sequential ones.
 
 use pdawl::Session;
-use pdawl::catalogue::{Value, Values};
 use rustfft::FftPlanner;
 use rustfft::num_complex::Complex;
 
@@ -21,9 +20,6 @@ mod fft;
 #[allow(dead_code, reason = "a test has its own main function")]
 #[path = "../../examples/policy.rs"]
 mod policy;
-#[allow(dead_code, reason = "a test has its own main function")]
-#[path = "../../examples/prefix_sum.rs"]
-mod prefix_sum;
 #[allow(dead_code, reason = "a test has its own main function")]
 #[path = "../../examples/session.rs"]
 mod session;
@@ -138,25 +134,5 @@ fn the_example_of_a_balancer_is_right() {
             (run.shares().iter().sum::<f64>() - 1.0).abs() < 1e-9,
             "{devices}"
         );
-    }
-}
-
-#[test]
-fn the_example_sums_prefixes_wherever_it_runs() {
-    for (size, tile) in [(1, None), (1000, None), (1001, Some(64)), (997, Some(997))] {
-        let values = [("size", Some(size)), ("tile", tile)].into_iter();
-        let values = values.filter_map(|(name, value)| Some((name, Value::Number(value?))));
-        let values = Values(values.collect());
-        let mut sum = 0.0;
-        let right = (0..size).map(|place| {
-            sum += prefix_sum::number(place, 3);
-            sum
-        });
-        let right: Vec<f64> = right.collect();
-        for session in [Session::open_devices("host:2"), Session::simulate("k40")] {
-            let mut session = session.expect("there are devices");
-            let found = prefix_sum::run(&mut session, &values, 3).expect("it runs");
-            assert_eq!(found, right, "{size} {tile:?}");
-        }
     }
 }

@@ -245,8 +245,8 @@ fn wrong_files_and_options_are_reported() {
         fs::write(home.path(name), format!("{pattern}{rest}")).unwrap();
     }
     for (line, status, part) in [
-        ("lu --input a.npy", 1, "a.npy: has 2 rows and 3 columns"),
-        ("lu --input d.npy", 1, "d.npy: has 2 rows and 1 columns"),
+        ("lu --input a.npy", 1, "a.npy: is 2 x 3, not square"),
+        ("lu --input d.npy", 1, "d.npy: is 2 x 1, not square"),
         ("lu --input even.npy", 1, "singular: column 1 "),
         ("lu --input even.npy --precision f64", 2, "even.npy has f32"),
         ("fft --input a.npy", 1, "complex64 (<c8) are needed"),

@@ -375,7 +375,7 @@ fn wrong_files_are_reported() {
 fn wrong_usage_is_reported() {
     for (line, code, part) in [
         ("matmul --size 0", 2, "0 is not in 1..="),
-        ("matmul --rows 5 --columns 5", 2, "--depth <K>"),
+        ("matmul --rows 5 --columns 5", 2, "--depth <N>"),
         (
             "matmul --size 5 --tile 6",
             2,
@@ -411,7 +411,7 @@ fn wrong_usage_is_reported() {
         (
             "matmul --size 5 --precision f8",
             2,
-            "invalid value 'f8' for '--precision <PRECISION>'",
+            "invalid value 'f8' for '--precision <NAME>'",
         ),
         (
             "cholesky --size 5 --precision f16",

@@ -106,30 +106,6 @@ pub enum OperationError {
 }
 
 impl Operation {
-    /// A program with so many `bytes` of data, which `program` makes in parts of so many units,
-    /// `usual` ones unless the user says so. Hosts compute it.
-    ///
-    /// See `examples/prefix_sum.rs`.
-    pub fn of_program(
-        title: String,
-        bytes: u128,
-        usual: u64,
-        program: impl Fn(u64) -> Program + Send + Sync + 'static,
-    ) -> Self {
-        Self {
-            title,
-            fp64: false,
-            bytes,
-            dense: None,
-            hosts_only: true,
-            outputs: program(usual).results().collect(),
-            make: Box::new(move |_, tile| {
-                let tile = tile.unwrap_or(usual);
-                Ok(Placed::new(program(tile), format!("parts of {tile}"), tile))
-            }),
-        }
-    }
-
     /// The workload for a place, in parts of `tile` rows if the user says so.
     ///
     /// # Errors
