@@ -31,11 +31,6 @@ impl<'a> Edits<'a> {
         &self.text[range]
     }
 
-    /// The number of a token's line.
-    pub(super) fn line(&self, token: &Token) -> usize {
-        1 + self.text[..token.at.start].matches('\n').count()
-    }
-
     /// Puts another text in the place of some bytes, unless they were changed before. Line
     /// breaks among them stay.
     pub(super) fn replace(&mut self, range: Range<usize>, by: &str) {

@@ -80,7 +80,7 @@ fn local_argument(parameter: &[Token], edits: &mut Edits) -> Option<String> {
     let (first, last) = (parameter.first()?, parameter.last()?);
     let whole = first.at.start..last.at.end;
     // A directive in between would be lost.
-    if !last.is_name || edits.text(whole.clone()).contains('#') {
+    if !last.is_name() || edits.text(whole.clone()).contains('#') {
         return None;
     }
     let name = edits.word(last);

@@ -26,7 +26,7 @@ pub(super) fn qualifiers(tokens: &[Token], edits: &mut Edits) -> Result<(), Stri
                     Some(Declared::Pointer) => "",
                     Some(Declared::Memory) => "__shared__",
                     Some(Declared::Both) => {
-                        let line = edits.line(token);
+                        let line = token.line;
                         return Err(format!(
                             "line {line} declares local memory and a pointer to it at once; \
                              declare them separately"
@@ -59,7 +59,7 @@ fn declared(tokens: &[Token], depth: usize, edits: &Edits) -> Option<Declared> {
     while let Some(token) = tokens.get(at) {
         match edits.word(token) {
             "__attribute__" => at = behind(tokens, at + 1, edits),
-            _ if token.is_name => at += 1,
+            _ if token.is_name() => at += 1,
             _ => break,
         }
     }

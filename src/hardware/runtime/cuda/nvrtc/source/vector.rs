@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::edit::Edits;
-use super::token::{Macro, Token};
+use super::{Macro, Token};
 
 /// Takes the parentheses from the type of a literal, `(float4)(a, b, c, d)` or
 /// `(float4){a, b, c, d}`. With a type of another name, `(pair)(a, b)`, only a literal has
@@ -16,7 +16,7 @@ pub(super) fn literals(tokens: &[Token], lists: &BTreeSet<&str>, edits: &mut Edi
         };
         let next = edits.word(next);
         if edits.word(open) != "("
-            || !name.is_name
+            || !name.is_name()
             || edits.word(close) != ")"
             || !matches!(next, "(" | "{")
         {
@@ -52,7 +52,7 @@ fn begins_value(before: Option<&Token>, edits: &Edits) -> bool {
     match edits.word(before) {
         "return" | "else" | "case" => true,
         ")" | "]" => false,
-        _ => !before.is_name,
+        _ => !before.is_name(),
     }
 }
 
