@@ -21,7 +21,8 @@ pub enum Kind {
 
 /// A token of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Token {
+pub struct Token<'t> {
+    pub word: &'t str,
     /// Its bytes.
     pub at: Range<usize>,
     /// Its line, counted from 1.
@@ -29,21 +30,27 @@ pub struct Token {
     pub kind: Kind,
 }
 
-impl Token {
+impl Token<'_> {
     pub fn is_name(&self) -> bool {
         self.kind == Kind::Name
     }
 }
 
-/// A line with tokens, and the lines that continue it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Line {
-    /// Of a directive, where its sign `#` is, which is not among the tokens.
-    pub directive: Option<usize>,
-    pub tokens: Vec<Token>,
+impl AsRef<str> for Token<'_> {
+    fn as_ref(&self) -> &str {
+        self.word
+    }
 }
 
-impl Line {
+/// A line with tokens, and the lines that continue it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Line<'t> {
+    /// Of a directive, where its sign `#` is, which is not among the tokens.
+    pub directive: Option<usize>,
+    pub tokens: Vec<Token<'t>>,
+}
+
+impl Line<'_> {
     /// Where its last token ends.
     pub fn end(&self) -> usize {
         self.tokens.last().map_or(0, |token| token.at.end)
@@ -51,7 +58,7 @@ impl Line {
 }
 
 /// The lines of a text that have tokens. Comments have none.
-pub fn lines(text: &str) -> Vec<Line> {
+pub fn lines(text: &str) -> Vec<Line<'_>> {
     let mut lines = vec![Line::default()];
     let (mut at, mut number) = (0, 1);
     while let Some(first) = text[at..].chars().next() {
@@ -71,6 +78,7 @@ pub fn lines(text: &str) -> Vec<Line> {
         } else {
             let (kind, length) = token(rest, first);
             lines[last].tokens.push(Token {
+                word: &rest[..length],
                 at: at..at + length,
                 line: number,
                 kind,
@@ -82,6 +90,50 @@ pub fn lines(text: &str) -> Vec<Line> {
     }
     lines.retain(|line| *line != Line::default());
     lines
+}
+
+/// The index of the bracket that closes the one at `open`; `None` if no bracket is
+/// there or nothing closes it.
+pub fn close<T: AsRef<str>>(tokens: &[T], open: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    for (index, token) in tokens.iter().enumerate().skip(open) {
+        match token.as_ref() {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => depth = depth.checked_sub(1)?,
+            _ => {}
+        }
+        if depth == 0 {
+            return (index > open).then_some(index);
+        }
+    }
+    None
+}
+
+/// The index after the bracket that closes the one at `open`, or after `open` if no
+/// bracket is there.
+pub fn behind<T: AsRef<str>>(tokens: &[T], open: usize) -> usize {
+    close(tokens, open).unwrap_or(open) + 1
+}
+
+/// The parts of a list, separated by its own commas.
+pub fn parts<T: AsRef<str>>(tokens: &[T]) -> Vec<&[T]> {
+    let mut all = Vec::new();
+    let (mut begin, mut at) = (0, 0);
+    while at < tokens.len() {
+        match tokens[at].as_ref() {
+            "(" | "[" | "{" => at = behind(tokens, at) - 1,
+            "," => {
+                all.push(&tokens[begin..at]);
+                begin = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    if begin < tokens.len() {
+        all.push(&tokens[begin..]);
+    }
+    all
 }
 
 /// What the token at the begin of a text is, and its bytes.

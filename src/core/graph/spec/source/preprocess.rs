@@ -54,13 +54,10 @@ pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
     // extend over several lines.
     let mut since: Vec<(Token, usize)> = Vec::new();
     let lines = lines(text);
-    let own = defined_in(text, &lines);
+    let own = defined_in(&lines);
     for line in &lines {
         let taken = branches.last().is_none_or(|branch| branch.taken);
-        let words = line
-            .tokens
-            .iter()
-            .map(|token| (word(text, token), token.line));
+        let words = line.tokens.iter().map(|token| (word(token), token.line));
         if line.directive.is_none() {
             if taken {
                 since.extend(words);
@@ -116,10 +113,10 @@ pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
 }
 
 /// The names of the macros that a text defines.
-fn defined_in(text: &str, lines: &[Line]) -> BTreeSet<Token> {
+fn defined_in(lines: &[Line]) -> BTreeSet<Token> {
     let directives = lines.iter().filter(|line| line.directive.is_some());
     let defines = directives.filter_map(|line| match &line.tokens[..] {
-        [define, name, ..] if &text[define.at.clone()] == "define" => Some(word(text, name)),
+        [define, name, ..] if define.word == "define" => Some(word(name)),
         _ => None,
     });
     defines.collect()

@@ -5,21 +5,23 @@ use crate::codelet::opencl_c::{self, Kind, lines};
 /// A token: a word, a number, or an operator of one or more characters.
 pub(super) type Token = String;
 
-/// The word of a token of a text. What is quoted is no code, and is empty.
-pub(super) fn word(text: &str, token: &opencl_c::Token) -> Token {
-    let word = &text[token.at.clone()];
+/// The word of a token. What is quoted is no code, and is empty.
+pub(super) fn word(token: &opencl_c::Token) -> Token {
     match token.kind {
-        Kind::Quoted if word.starts_with('"') => "\"\"".to_owned(),
+        Kind::Quoted if token.word.starts_with('"') => "\"\"".to_owned(),
         Kind::Quoted => "0".to_owned(),
-        _ => word.to_owned(),
+        _ => token.word.to_owned(),
     }
 }
 
 /// The tokens of a text without directives.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let lines = lines(text);
-    let tokens = lines.iter().flat_map(|line| &line.tokens);
-    tokens.map(|token| word(text, token)).collect()
+    lines
+        .iter()
+        .flat_map(|line| &line.tokens)
+        .map(word)
+        .collect()
 }
 
 /// Whether a token can be a name.

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::Token;
-
 /// A text, and what is to be changed in it.
 pub(super) struct Edits<'a> {
     text: &'a str,
@@ -19,11 +17,6 @@ impl<'a> Edits<'a> {
             text,
             changes: BTreeMap::new(),
         }
-    }
-
-    /// A token's text.
-    pub(super) fn word(&self, token: &Token) -> &'a str {
-        &self.text[token.at.clone()]
     }
 
     /// The text of some bytes.

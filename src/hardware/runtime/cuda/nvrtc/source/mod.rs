@@ -23,7 +23,7 @@ mod tests;
 
 use edit::Edits;
 
-use crate::codelet::opencl_c::{Token, lines};
+use crate::codelet::opencl_c::{Token, behind, lines};
 
 /// A source as NVRTC gets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -36,24 +36,22 @@ pub(super) struct Rewritten {
 }
 
 /// What a name is replaced with.
-struct Macro {
-    name: Token,
+struct Macro<'t> {
+    name: Token<'t>,
     /// Behind the name and its parameters.
-    body: Vec<Token>,
+    body: Vec<Token<'t>>,
 }
 
-impl Macro {
-    /// Of the tokens and words of a `#define`.
-    fn of(tokens: &[Token], words: &[&str]) -> Option<Self> {
+impl<'t> Macro<'t> {
+    /// Of the tokens of a `#define`.
+    fn of(tokens: &[Token<'t>]) -> Option<Self> {
         let [_, name, rest @ ..] = tokens else {
             return None;
         };
         // A macro has parameters where the parenthesis follows its name at once.
-        let is_joined = rest
-            .first()
-            .is_some_and(|next| name.at.end == next.at.start);
-        let body = match is_joined && words[2] == "(" {
-            true => (words.iter().position(|word| *word == ")")).map_or(words.len(), |end| end + 1),
+        let is_called = |next: &Token| next.word == "(" && name.at.end == next.at.start;
+        let body = match rest.first().is_some_and(is_called) {
+            true => behind(tokens, 2),
             false => 2,
         };
         Some(Self {
@@ -76,9 +74,9 @@ pub(super) fn rewrite(text: &str) -> Result<Rewritten, String> {
             code.extend(line.tokens);
             continue;
         }
-        let words: Vec<&str> = line.tokens.iter().map(|token| edits.word(token)).collect();
+        let words: Vec<&str> = line.tokens.iter().map(|token| token.word).collect();
         match words[..] {
-            ["define", _, ..] => macros.extend(Macro::of(&line.tokens, &words)),
+            ["define", _, ..] => macros.extend(Macro::of(&line.tokens)),
             ["include" | "include_next", ..] => {
                 return Err(format!(
                     "line {} includes a file, whose text is not read here; put the text in its \
@@ -92,20 +90,20 @@ pub(super) fn rewrite(text: &str) -> Result<Rewritten, String> {
     }
     let bodies = macros.iter().map(|one| &one.body);
     let streams = || std::iter::once(&code).chain(bodies.clone());
-    let lists = vector::lists(&macros, &edits);
+    let lists = vector::lists(&macros);
     kernel::local_arguments(&code, &mut edits);
     for stream in streams() {
         local::qualifiers(stream, &mut edits)?;
         vector::literals(stream, &lists, &mut edits);
         for token in stream.iter().filter(|token| token.is_name()) {
-            if let Some(other) = other_name(edits.word(token)) {
+            if let Some(other) = other_name(token.word) {
                 edits.replace(token.at.clone(), other);
             }
         }
     }
     let mut swizzles: Vec<String> = streams()
         .flatten()
-        .map(|token| edits.word(token))
+        .map(|token| token.word)
         .filter(|word| vector::components(word).is_some())
         .map(str::to_owned)
         .collect();
