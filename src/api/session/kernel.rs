@@ -17,7 +17,7 @@ use crate::engine::corun::kernel::{SliceTrials, examine};
 use crate::engine::corun::{CorunError, Options};
 use crate::engine::first_launch::Words;
 use crate::graph::spec::scalar::ElementType;
-use crate::graph::spec::source::{Access, KernelInfo, Parameter, Source, touches_by_data};
+use crate::graph::spec::source::{Access, KernelInfo, Parameter, Source};
 use crate::graph::spec::{self, Argument, Direction, Sizes, check_required, check_sizes};
 use crate::machine::likely_fastest;
 use crate::report::Workload;
@@ -201,12 +201,13 @@ fn kernels(source: &str) -> Result<Vec<KernelInfo>, Error> {
 impl Kernel {
     fn of(source: &str, info: KernelInfo) -> Self {
         let read = Source::new(source, &BTreeMap::new());
-        let divides_alike = (read.divisible(&info.name))
-            .is_ok_and(|division| division.deciding.is_empty() && !division.by_chance);
+        let division = read.divisible(&info.name);
         Self {
             text: source.to_owned(),
-            divides_alike,
-            touches_by_data: touches_by_data(source, &BTreeMap::new(), &info.name),
+            divides_alike: division
+                .as_ref()
+                .is_ok_and(|division| !division.is_by_data()),
+            touches_by_data: division.map_or(true, |division| division.touches_by_data),
             info,
             known: BTreeMap::new(),
             examined: BTreeSet::new(),

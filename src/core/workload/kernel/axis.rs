@@ -97,7 +97,7 @@ impl Axis {
     pub fn sets(&self, run: f64, look: f64) -> Vec<Vec<Range<u64>>> {
         let units = self.units();
         let of = |has: &dyn Fn(u64) -> bool| ranges(&(0..units), has);
-        let alone = (0..units).map(|unit| vec![unit..unit + 1]).collect();
+        let alone = (0..units).map(|unit| of(&|other| other == unit)).collect();
         let count = (2..)
             .find(|sets| sets * (sets - 1) / 2 >= units)
             .unwrap_or(units);

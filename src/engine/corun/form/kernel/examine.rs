@@ -23,7 +23,6 @@ use super::trial::{Contents, KernelTrial};
 use crate::corun::CorunError;
 use crate::residency::difference::{merge, unchanged_outside};
 use crate::runtime::Runtime;
-use crate::workload::Divisible;
 use crate::workload::kernel::{Slices, UserKernel};
 
 /// The approximate duration of a trial of slices, in runs of the kernel.
