@@ -52,8 +52,10 @@ impl Cut {
                 local: local.clone(),
             }
         };
-        let cuts = (0..dimensions).rev().map(cut);
-        cuts.filter(|cut| cut.blocks() > 1).collect()
+        // A launch may have no work-items at all.
+        let has_several = |axis: &usize| shape.global[*axis] > local[*axis];
+        let axes = (0..dimensions).rev().filter(has_several);
+        axes.map(cut).collect()
     }
 
     /// How many blocks there are.
@@ -128,6 +130,7 @@ mod tests {
         assert_eq!(axes, [2, 0]);
         assert!(Cut::all(&shape(&[64], Some(&[64]))).is_empty());
         assert!(Cut::all(&shape(&[10], Some(&[4]))).is_empty());
+        assert!(Cut::all(&shape(&[0], Some(&[4]))).is_empty());
     }
 
     #[test]

@@ -10,7 +10,8 @@
 //!    one another (for example by an atomic counter), and the kernel runs on one
 //!    device.
 //! 4. It runs sets of units: of every two units, a set has the first and lacks the second, so a
-//!    write to another unit's slice is detected. Buffers without such writes are read back slice by slice.
+//!    write to another unit's slice is detected. Buffers without such writes are read back slice
+//!    by slice.
 //!    Input buffers that the file divides are zero outside of the slices in these
 //!    runs. If the results stay the same, devices get only their slices.
 
