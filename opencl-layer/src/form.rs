@@ -6,7 +6,7 @@
 //! have one dimension more, of a single work-item, whose offset is the whole size along the
 //! axis. In three dimensions the size is in the text.
 
-use pdawl::workload::kernel::OFFSET;
+use pdawl::workload::kernel::{Extent, work_items};
 
 /// A form of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Form {
         axis: usize,
         dimensions: usize,
         /// Work-items along the axis, in three dimensions.
-        extent: Option<usize>,
+        extent: Option<u64>,
     },
 }
 
@@ -58,42 +58,11 @@ impl Form {
             Some(extent) => format!("(size_t){extent}"),
             None => format!("pdawl_offset({dimensions})"),
         };
-        let functions = [
-            (
-                "global_id(uint d)",
-                format!("d < {dimensions} ? get_global_id(d) : (size_t)0"),
-            ),
-            (
-                "global_size(uint d)",
-                format!("d == {axis} ? {extent} : get_global_size(d)"),
-            ),
-            (
-                "num_groups(uint d)",
-                format!("d == {axis} ? {extent} / get_local_size({axis}) : get_num_groups(d)"),
-            ),
-            (
-                "group_id(uint d)",
-                format!(
-                    "d == {axis} ? get_group_id({axis}) + pdawl_offset({axis}) / \
-                     get_local_size({axis}) : get_group_id(d)"
-                ),
-            ),
-            (
-                "global_linear_id(void)",
-                "(pdawl_global_id(2) * pdawl_global_size(1) + pdawl_global_id(1)) * \
-                 pdawl_global_size(0) + pdawl_global_id(0)"
-                    .to_owned(),
-            ),
-        ];
-        let mut text = OFFSET.to_owned();
-        for (head, body) in functions {
-            text += &format!("size_t pdawl_{head};\nsize_t pdawl_{head} {{ return {body}; }}\n");
-        }
-        for name in ["global_id", "global_size", "num_groups", "group_id"] {
-            text += &format!("#define get_{name}(d) pdawl_{name}(d)\n");
-        }
-        text + "#define get_global_linear_id() pdawl_global_linear_id()\n\
-                #define get_global_offset(d) ((size_t)0)\n\
-                #line 1\n"
+        let whole = Extent {
+            dimension: axis,
+            groups: format!("{extent} / get_local_size({axis})"),
+            items: extent,
+        };
+        work_items(dimensions, &[whole]) + "#line 1\n"
     }
 }

@@ -7,7 +7,7 @@
 //! [`transpose`] and [`add_norm`] the rest of a transformer, [`tile`] operations on
 //! tiles of dense matrices, [`mix`] a computation whose result shows wrong orders and
 //! copies, [`copy`] the measure of memory bandwidth, [`sort`] of singles, [`function`]
-//! safe functions of users, [`zeros`] the first contents of outputs that a kernel
+//! safe functions of users, [`opencl_c`] the tokens of kernels' texts, [`zeros`] the first contents of outputs that a kernel
 //! writes in part, [`library`] calls of libraries beside our kernels, and `host` the shared
 //! parts of native kernels. A codelet knows nothing of runtimes, shares or steps.
 
@@ -24,6 +24,7 @@ pub mod lu;
 pub mod memory;
 pub mod mix;
 mod number_format;
+pub mod opencl_c;
 pub mod rows;
 pub mod softmax;
 pub mod sort;

@@ -1,7 +1,7 @@
 //! What there is, and how it is used: a [`machine`] says what devices a machine has, and a
 //! [`runtime`] runs commands on them, real or simulated.
 
-use pdawl_base::{file_store, time};
+use pdawl_base::{file_store, random, time};
 use pdawl_codelet as codelet;
 
 pub mod machine;

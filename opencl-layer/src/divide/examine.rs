@@ -128,7 +128,7 @@ impl Examination<'_> {
         let mut merged = None;
         for cut in &self.question.cuts {
             let built = self.trial.build(cut.form())?;
-            let axis = cut.axis;
+            let axis = cut.axis.dimension;
             let why = match &self.question.merges {
                 Some(why) => Some(why.clone()),
                 None => self.outside_slices(&built, cut, &result, (run, compare))?,
@@ -228,7 +228,6 @@ impl Examination<'_> {
 
     /// Why the form for parts, or the parts together, have another result than the whole.
     fn differs(&self, built: &Built, cut: &Cut, result: &Contents) -> Fallible<Option<String>> {
-        let blocks = cut.blocks();
         let contents = self.contents(built, (0, false))?;
         let mut together = Contents::new();
         for (index, work) in &self.work {
@@ -239,12 +238,7 @@ impl Examination<'_> {
             together.push((*index, Arc::new(all)));
         }
         self.bytes.forget()?;
-        let first = (blocks * 3 / 10).clamp(1, blocks - 1);
-        let second = (blocks * 7 / 10).max(first);
-        for part in [0..first, first..second, second..blocks] {
-            if part.is_empty() {
-                continue;
-            }
+        for part in cut.axis.thirds() {
             self.load(built, &contents)?;
             built.launch(&cut.part(&part))?;
             for (at, ((index, work), (_, all))) in self.work.iter().zip(&together).enumerate() {
@@ -259,7 +253,7 @@ impl Examination<'_> {
         };
         self.bytes.forget()?;
         self.load(built, &contents)?;
-        built.launch(&cut.part(&(0..blocks)))?;
+        built.launch(&cut.part(&(0..cut.blocks())))?;
         self.compare(&self.work, result)?;
         Ok(Some(match (self.bytes.first_found()?, slot % 2) {
             (Some(_), _) => "its results differ when it is built for parts".to_owned(),
@@ -294,12 +288,7 @@ impl Examination<'_> {
                 )));
             }
         }
-        let cost = |runs: f64, sets: &[_]| runs * run + sets.len() as f64 * compare;
-        let (single, few) = (cut.sets(false), cut.sets(true));
-        let sets = match cost(1.0, &single) <= cost(2.0, &few) {
-            true => single,
-            false => few,
-        };
+        let sets = cut.axis.sets(run, compare);
         let others = match self.question.needs_others {
             true => OTHERS,
             false => 1,

@@ -23,7 +23,6 @@ mod refuse;
 mod trial;
 mod verdict;
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use pdawl::profile::kernels::Division as Verdict;
@@ -215,7 +214,7 @@ fn planned<'a>(
         Verdict::Merged { axis, agreeing, .. } => (axis, agreeing, true),
         Verdict::Refused { reason } => return Err(reason.as_str().into()),
     };
-    let cut = entry.cuts.iter().find(|cut| cut.axis == *axis);
+    let cut = entry.cuts.iter().find(|cut| cut.axis.dimension == *axis);
     let cut = cut.ok_or("it has one group along the axis")?;
     let mut places = refuse::able(queue, launch, cut);
     if settings().exact {
@@ -252,11 +251,11 @@ fn planned<'a>(
 
 /// The blocks of a launch for each place, in proportion to weights.
 fn shared(cut: &Cut, places: &[usize], weights: &[f64]) -> Vec<PlaceBlocks> {
-    let counts = pdawl::balance::largest_remainder(cut.blocks() as u64, weights);
+    let counts = pdawl::balance::largest_remainder(cut.blocks(), weights);
     let mut at = 0;
-    let mut parts: Vec<(usize, Range<usize>)> = Vec::new();
+    let mut parts: Vec<PlaceBlocks> = Vec::new();
     for (place, count) in places.iter().zip(counts) {
-        let end = at + count as usize;
+        let end = at + count;
         if end > at {
             parts.push((*place, at..end));
         }

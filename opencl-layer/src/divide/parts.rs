@@ -23,7 +23,7 @@ use crate::report;
 use crate::status::Fallible;
 
 /// A part: a place, and its blocks.
-pub type PlaceBlocks = (usize, Range<usize>);
+pub type PlaceBlocks = (usize, Range<u64>);
 
 /// A launch that is divided.
 pub struct Divided<'a> {
@@ -45,13 +45,7 @@ pub struct Launched {
 impl Divided<'_> {
     /// The bytes of a use that a part needs. `slices` tells whether a part writes only its
     /// slices; then it needs only these of a buffer that the kernel does not read.
-    fn needed(
-        &self,
-        used: &Use,
-        index: usize,
-        blocks: &Range<usize>,
-        slices: bool,
-    ) -> Range<usize> {
+    fn needed(&self, used: &Use, index: usize, blocks: &Range<u64>, slices: bool) -> Range<usize> {
         let reads = self.launch.kernel.accesses.reads[index];
         let slice = self.cut.slice(used.mem.size, blocks);
         match slice {
@@ -79,7 +73,7 @@ impl Divided<'_> {
     }
 
     /// The bytes that a part needs and its place does not have.
-    pub fn missing_bytes(&self, place: usize, blocks: &Range<usize>, slices: bool) -> u64 {
+    pub fn missing_bytes(&self, place: usize, blocks: &Range<u64>, slices: bool) -> u64 {
         let missing = |(index, used): (usize, &Use)| {
             let range = self.needed(used, index, blocks, slices);
             used.mem.missing_bytes(&range, place)

@@ -64,7 +64,7 @@ fn form(cuts: &[Cut], verdict: &Verdict) -> Option<Form> {
         Verdict::Refused { .. } => return None,
         Verdict::Sliced { axis, .. } | Verdict::Merged { axis, .. } => *axis,
     };
-    let cut = cuts.iter().find(|cut| cut.axis == axis)?;
+    let cut = cuts.iter().find(|cut| cut.axis.dimension == axis)?;
     Some(cut.form())
 }
 

@@ -29,8 +29,6 @@ pub(super) struct Facts {
     language: Option<String>,
     /// Whether there is volatile memory.
     volatile: bool,
-    /// Whether files are included that were not read.
-    includes: bool,
     /// By kernel.
     separate_groups: Known<CString, SeparateGroups, SEPARATE_GROUPS>,
 }
@@ -84,7 +82,6 @@ impl Facts {
                 .collect(),
             language: language.map(str::to_owned),
             volatile: text.contains("volatile"),
-            includes: includes(text),
             separate_groups: Known::default(),
         }
     }
@@ -100,11 +97,9 @@ impl Facts {
 
     /// Whether it is known which statements count.
     fn is_certain(&self) -> bool {
-        !self.includes
-            && self
-                .readings
-                .iter()
-                .all(|reading| reading.source.is_certain())
+        self.readings
+            .iter()
+            .all(|reading| reading.source.is_certain())
     }
 
     /// Whether and how the groups of a kernel may run separately.
@@ -251,20 +246,13 @@ fn features(real: &RealDevice) -> Vec<String> {
         .collect()
 }
 
-/// Whether a text includes files.
-fn includes(text: &str) -> bool {
-    let is_include = |line: &str| {
-        let rest = line.trim_start().strip_prefix('#');
-        rest.is_some_and(|rest| rest.trim_start().starts_with("include"))
-    };
-    text.lines().any(is_include)
-}
-
-/// A text with the files that it includes.
+/// A text with the files that it includes; `None` if it includes none.
 pub(super) fn included(text: &str, options: &str) -> Option<Arc<str>> {
     let read = |path: &Path| {
         let bytes = bounded(path, MOST_INCLUDED).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     };
-    includes(text).then(|| source::with_included(text, options, &read).into())
+    // Most texts include nothing, and are long.
+    let included = (text.contains("include")).then(|| source::with_included(text, options, &read));
+    included.flatten().map(Arc::from)
 }

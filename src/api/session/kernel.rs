@@ -15,7 +15,7 @@ use super::divided::{Divided, Division, Work};
 use super::{Error, Run, Session};
 use crate::engine::first_launch::Words;
 use crate::graph::spec::scalar::ElementType;
-use crate::graph::spec::source::{Access, KernelInfo, Parameter, Source, touches_by_data};
+use crate::graph::spec::source::{Access, KernelInfo, Parameter, Source};
 use crate::graph::spec::{self, Argument, Direction, Sizes, check_required, check_sizes};
 use crate::workload::Supersteps;
 use crate::workload::kernel::{Sink, UserKernel};
@@ -162,12 +162,13 @@ fn kernels(source: &str) -> Result<Vec<KernelInfo>, Error> {
 impl Kernel {
     fn of(source: &str, info: KernelInfo) -> Self {
         let read = Source::new(source, &BTreeMap::new());
-        let divides_alike = (read.divisible(&info.name))
-            .is_ok_and(|division| division.deciding.is_empty() && !division.by_chance);
+        let division = read.divisible(&info.name);
         Self {
             text: source.to_owned(),
-            divides_alike,
-            touches_by_data: touches_by_data(source, &BTreeMap::new(), &info.name),
+            divides_alike: division
+                .as_ref()
+                .is_ok_and(|division| !division.is_by_data()),
+            touches_by_data: division.map_or(true, |division| division.touches_by_data),
             info,
             known: BTreeMap::new(),
             examined: BTreeSet::new(),

@@ -1,6 +1,8 @@
 //! Random numbers that are the same on every machine and for every number of threads:
 //! each row has its own sequence (splitmix64).
 
+use crate::random::mixed;
+
 /// A sequence of random numbers.
 #[derive(Clone, Debug)]
 pub struct Random {
@@ -35,13 +37,9 @@ impl Random {
     }
 }
 
-/// Splitmix64's finaliser: every bit of the input reaches every bit of the
-/// output.
+/// A number of which every bit depends on every bit of another.
 pub fn mix(bits: u64) -> u64 {
-    let mut z = bits.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+    mixed(bits.wrapping_add(0x9e37_79b9_7f4a_7c15))
 }
 
 #[cfg(test)]

@@ -25,23 +25,27 @@ const FINE: u64 = 64;
 pub struct Axis {
     pub dimension: usize,
     /// Work-items along it.
-    extent: u64,
+    pub extent: u64,
     /// Work-items of a unit along it; the last unit may have fewer.
     per_unit: u64,
 }
 
 impl Axis {
-    /// Along `dimension`, in groups of `local` work-items, if `local` is known.
-    pub(super) fn of(dimension: usize, global: &[u64], local: Option<&[u64]>) -> Self {
-        let extent = global.get(dimension).copied().unwrap_or(1).max(1);
-        let group = local.and_then(|local| local.get(dimension)).copied();
-        let group = group.unwrap_or(1).max(1);
+    /// Along a dimension of `extent` work-items in groups of `group`, in at most `most` units.
+    pub fn new(dimension: usize, extent: u64, group: u64, most: u64) -> Self {
         let groups = extent.div_ceil(group);
         Self {
             dimension,
             extent,
-            per_unit: group * groups.div_ceil(MOST_UNITS),
+            per_unit: group * groups.div_ceil(most),
         }
+    }
+
+    /// Along `dimension`, in groups of `local` work-items, if `local` is known.
+    pub(super) fn of(dimension: usize, global: &[u64], local: Option<&[u64]>) -> Self {
+        let extent = global.get(dimension).copied().unwrap_or(1).max(1);
+        let group = local.and_then(|local| local.get(dimension)).copied();
+        Self::new(dimension, extent, group.unwrap_or(1).max(1), MOST_UNITS)
     }
 
     /// The whole launch as one unit.
@@ -76,6 +80,54 @@ impl Axis {
         let at = |items: u64| (part(items) / extent) as u64;
         Some(at(items.start)..at(items.end))
     }
+
+    /// Three parts of unequal size. They are none of them empty but for two units.
+    pub fn thirds(&self) -> impl Iterator<Item = Range<u64>> + use<> {
+        let units = self.units();
+        let first = (units * 3 / 10).clamp(1, units - 1);
+        let second = (units * 7 / 10).max(first);
+        let parts = [0..first, first..second, second..units];
+        parts.into_iter().filter(|part| !part.is_empty())
+    }
+
+    /// Sets of units, as ranges: of every two units, a set has the first and lacks the second.
+    /// Each unit is alone, or in two sets and no two in the same two, or in one of two sets for
+    /// each bit of its number: what takes the least time, if all units run for `run` seconds,
+    /// and a look at what a set has written takes `look` seconds.
+    pub fn sets(&self, run: f64, look: f64) -> Vec<Vec<Range<u64>>> {
+        let units = self.units();
+        let of = |has: &dyn Fn(u64) -> bool| ranges(&(0..units), has);
+        let alone = (0..units).map(|unit| of(&|other| other == unit)).collect();
+        let count = (2..)
+            .find(|sets| sets * (sets - 1) / 2 >= units)
+            .unwrap_or(units);
+        let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| [a, b]));
+        let pairs: Vec<[u64; 2]> = pairs.take(units as usize).collect();
+        let in_pairs = (0..count).map(|set| of(&|unit| pairs[unit as usize].contains(&set)));
+        let bits = u64::BITS - units.saturating_sub(1).leading_zeros();
+        let values = (0..bits).flat_map(|bit| [0, 1].map(|value| (bit, value)));
+        let by_bits = values.map(|(bit, value)| of(&|unit| unit >> bit & 1 == value));
+        let all: [(u32, Vec<Vec<Range<u64>>>); 3] = [
+            (1, alone),
+            (2, in_pairs.collect()),
+            (bits, by_bits.collect()),
+        ];
+        let cost = |(runs, sets): &(u32, Vec<_>)| f64::from(*runs) * run + sets.len() as f64 * look;
+        let least = all.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
+        least.map_or_else(Vec::new, |(_, sets)| sets)
+    }
+}
+
+/// Ranges of consecutive units for which `has` holds.
+pub fn ranges(units: &Range<u64>, has: impl Fn(u64) -> bool) -> Vec<Range<u64>> {
+    let mut all: Vec<Range<u64>> = Vec::new();
+    for unit in units.clone().filter(|unit| has(*unit)) {
+        match all.last_mut() {
+            Some(last) if last.end == unit => last.end = unit + 1,
+            _ => all.push(unit..unit + 1),
+        }
+    }
+    all
 }
 
 /// The group size for a kernel that does not use groups. Groups extend along the first

@@ -27,8 +27,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use axis::{Axis, MOST_UNITS};
-pub use preamble::OFFSET;
+pub use axis::{Axis, MOST_UNITS, ranges};
+pub use preamble::{Extent, work_items};
 pub use sink::Sink;
 
 use super::Divisible;

@@ -63,6 +63,28 @@ proptest! {
 }
 
 #[test]
+fn of_every_two_units_a_set_has_the_first_and_lacks_the_second() {
+    for units in [2, 3, 5, 7, 8, 13, 63, 64, 100] {
+        let axis = Axis::new(0, units, 1, MOST_UNITS);
+        for (run, look) in [(1.0, 0.0), (1.0, 1.0), (0.0, 1.0), (1.0, 0.3)] {
+            let sets = axis.sets(run, look);
+            let has = |set: &[std::ops::Range<u64>], unit: u64| {
+                set.iter().filter(|range| range.contains(&unit)).count() == 1
+            };
+            for one in 0..units {
+                for two in (0..units).filter(|two| *two != one) {
+                    assert!(sets.iter().any(|set| has(set, one) && !has(set, two)));
+                }
+            }
+        }
+    }
+    let axis = Axis::new(0, 1024, 1, MOST_UNITS);
+    let counts = [(1.0, 0.0), (1.0, 0.1), (0.1, 1.0)];
+    let counts = counts.map(|(run, look)| axis.sets(run, look).len());
+    assert_eq!(counts, [1024, 46, 20]);
+}
+
+#[test]
 fn there_is_no_slice_if_it_is_not_a_whole_number_of_bytes() {
     let axis = Axis::of(0, &[10], Some(&[5]));
     assert_eq!(axis.units(), 2);
@@ -80,8 +102,8 @@ fn the_source_keeps_its_lines_and_gets_the_sizes_of_the_whole_range() {
         Some(&[5, 2]),
     );
     assert!(text.ends_with("#line 1 \"_b_.cl\"\n__kernel void k() {}\n"));
-    assert!(text.contains("d == 0 ? (size_t)10 : d == 1 ? (size_t)6 : (size_t)1"));
-    assert!(text.contains("d == 0 ? (size_t)2 : d == 1 ? (size_t)3 : (size_t)1"));
+    assert!(text.contains("d == 0 ? (size_t)10 : d == 1 ? (size_t)6 : get_global_size(d)"));
+    assert!(text.contains("d == 0 ? (size_t)2 : d == 1 ? (size_t)3 : get_num_groups(d)"));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Random variation of simulated command times.
 
+use crate::random::bits;
+
 /// Log-normal factors of mean 1, each a function of the seed and a command's
 /// number alone.
 #[derive(Clone, Copy, Debug)]
@@ -32,16 +34,9 @@ impl Noise {
         (self.mean + self.deviation * radius * angle.cos()).exp()
     }
 
-    /// A draw from [0, 1): splitmix64's finaliser over seed and number.
+    /// A draw from [0, 1).
     fn uniform(&self, number: u64) -> f64 {
-        let mut z = number
-            .wrapping_add(self.seed.wrapping_mul(0xa076_1d64_78bd_642f))
-            .wrapping_add(1)
-            .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^= z >> 31;
-        (z >> 11) as f64 / (1u64 << 53) as f64
+        (bits(self.seed, number.wrapping_add(1)) >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

@@ -3,6 +3,7 @@
 use super::condition;
 use super::token::{Token, is_name};
 use crate::codelet::AddressSpace;
+pub(super) use crate::codelet::opencl_c::{behind, close, parts};
 
 /// A parameter of a function.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,29 +67,6 @@ pub(super) fn functions(tokens: &[Token]) -> Vec<Function> {
     all
 }
 
-/// The index of the bracket that closes the one at `open`; `None` if no bracket is
-/// there or nothing closes it.
-pub(super) fn close(tokens: &[Token], open: usize) -> Option<usize> {
-    let mut depth = 0usize;
-    for (index, token) in tokens.iter().enumerate().skip(open) {
-        match token.as_str() {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth = depth.checked_sub(1)?,
-            _ => {}
-        }
-        if depth == 0 {
-            return (index > open).then_some(index);
-        }
-    }
-    None
-}
-
-/// The index after the bracket that closes the one at `open`, or after `open` if no
-/// bracket is there.
-pub(super) fn behind(tokens: &[Token], open: usize) -> usize {
-    close(tokens, open).unwrap_or(open) + 1
-}
-
 /// The range of the body after a list of parameters. Attributes in between are
 /// skipped.
 fn body_after(tokens: &[Token], end: usize) -> Option<(usize, usize)> {
@@ -116,27 +94,6 @@ fn required_local(head: &[Token]) -> Option<Vec<u64>> {
 /// The value of a constant expression.
 fn constant(tokens: &[Token]) -> Option<u64> {
     condition::value(tokens).and_then(|value| u64::try_from(value).ok())
-}
-
-/// The parts of a list, separated by its own commas.
-pub(super) fn parts(tokens: &[Token]) -> Vec<&[Token]> {
-    let mut all = Vec::new();
-    let (mut begin, mut at) = (0, 0);
-    while at < tokens.len() {
-        match tokens[at].as_str() {
-            "(" | "[" | "{" => at = behind(tokens, at) - 1,
-            "," => {
-                all.push(&tokens[begin..at]);
-                begin = at + 1;
-            }
-            _ => {}
-        }
-        at += 1;
-    }
-    if begin < tokens.len() {
-        all.push(&tokens[begin..]);
-    }
-    all
 }
 
 fn parameters(tokens: &[Token]) -> Vec<Parameter> {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::token::{Strings, without_comments};
+use crate::codelet::opencl_c::{Line, lines};
 
 /// Files within files, at most: a file may include itself.
 const DEPTH: usize = 32;
@@ -14,13 +14,22 @@ const MOST: usize = 16 << 20;
 /// Files that are included, at most: a file may include another one twice, and so on.
 const MOST_FILES: usize = 4096;
 
-/// A source with the files that it includes in place of the directives, without comments.
+/// A source with the files that it includes in place of the directives; `None` if it includes
+/// none.
 ///
 /// Files are looked for in the folder of the file that names them, in the folders of the
 /// options `-I`, and in the present one. Compilers differ in that order, so a name for
 /// which there are files of unlike contents stays as it is, and so does one without a
 /// file. `read` returns the contents of a file that exists.
-pub fn with_included(text: &str, options: &str, read: &dyn Fn(&Path) -> Option<String>) -> String {
+pub fn with_included(
+    text: &str,
+    options: &str,
+    read: &dyn Fn(&Path) -> Option<String>,
+) -> Option<String> {
+    let is_include = |line: &Line| directive(text, line).starts_with("include");
+    if !lines(text).iter().any(is_include) {
+        return None;
+    }
     let mut reader = Reader {
         folders: folders(options),
         read,
@@ -29,7 +38,7 @@ pub fn with_included(text: &str, options: &str, read: &dyn Fn(&Path) -> Option<S
         made: String::with_capacity(text.len()),
     };
     reader.add(text, None, 0);
-    reader.made
+    Some(reader.made)
 }
 
 /// The folders of `-I`, and the present one.
@@ -59,24 +68,31 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn add(&mut self, text: &str, folder: Option<&Path>, depth: usize) {
-        for line in without_comments(text, Strings::Kept).split('\n') {
-            let found = included(line).filter(|_| depth < DEPTH && self.left > 0);
-            let found = found.and_then(|name| self.find(name, folder));
-            match found {
-                Some((contents, _)) if self.once.contains(&contents) => {}
-                Some((contents, of)) if self.made.len() + contents.len() <= MOST => {
-                    if contents.lines().any(is_once) {
-                        self.once.insert(contents.clone());
-                    }
-                    self.left -= 1;
-                    self.add(&contents, of.as_deref(), depth + 1);
-                }
-                _ => {
-                    self.made.push_str(line);
-                    self.made.push('\n');
-                }
+        let mut from = 0;
+        for line in lines(text) {
+            let found = included(directive(text, &line));
+            let found = found.filter(|_| depth < DEPTH && self.left > 0);
+            let Some((contents, of)) = found.and_then(|name| self.find(name, folder)) else {
+                continue;
+            };
+            let is_known = self.once.contains(&contents);
+            if !is_known && self.made.len() + contents.len() > MOST {
+                continue;
             }
+            let (begin, end) = (line.directive.unwrap_or(from), line.end());
+            self.made.push_str(&text[from..begin]);
+            from = end;
+            if is_known {
+                continue;
+            }
+            if lines(&contents).iter().any(|line| is_once(&contents, line)) {
+                self.once.insert(contents.clone());
+            }
+            self.left -= 1;
+            self.add(&contents, of.as_deref(), depth + 1);
         }
+        self.made.push_str(&text[from..]);
+        self.made.push('\n');
     }
 
     /// The contents of the file with this name, and its folder.
@@ -100,31 +116,40 @@ impl Reader<'_> {
     }
 }
 
-/// The name in an `#include` line.
-fn included(line: &str) -> Option<&str> {
-    let rest = line.trim_start().strip_prefix('#')?.trim_start();
-    let name = rest.strip_prefix("include")?.trim();
+/// The text of a directive behind its sign; empty if a line is none.
+fn directive<'a>(text: &'a str, line: &Line) -> &'a str {
+    match (line.directive, line.tokens.first()) {
+        (Some(_), Some(first)) => &text[first.at.start..line.end()],
+        _ => "",
+    }
+}
+
+/// The name in an `#include`.
+fn included(directive: &str) -> Option<&str> {
+    let name = directive.strip_prefix("include")?.trim();
     let quoted = name
         .strip_prefix('"')
         .and_then(|name| name.strip_suffix('"'));
     quoted.or_else(|| name.strip_prefix('<')?.strip_suffix('>'))
 }
 
-fn is_once(line: &str) -> bool {
-    let words = line.trim_start().strip_prefix('#');
-    words.is_some_and(|words| words.split_whitespace().eq(["pragma", "once"]))
+fn is_once(text: &str, line: &Line) -> bool {
+    directive(text, line)
+        .split_whitespace()
+        .eq(["pragma", "once"])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::spec::source::token::tokens;
 
     fn read(text: &str, files: &[(&str, &str)]) -> String {
         let found = |path: &Path| {
             let file = files.iter().find(|(name, _)| Path::new(name) == path);
             file.map(|(_, contents)| (*contents).to_owned())
         };
-        with_included(text, "-DA=1 -Iinc -I more", &found)
+        with_included(text, "-DA=1 -Iinc -I more", &found).expect("it includes files")
     }
 
     #[test]
@@ -139,13 +164,11 @@ mod tests {
             "first\n#include \"a.h\" // here\n # include <c.h>\n#include \"d.h\"\nlast",
             &files,
         );
-        let words: Vec<&str> = made.split_whitespace().collect();
         assert_eq!(
-            words,
-            [
-                "first", "int", "a;", "int", "b;", "int", "c;", "int", "d;", "last"
-            ]
+            tokens(&made).join(" "),
+            "first int a ; int b ; int c ; int d ; last"
         );
+        assert_eq!(with_included("int a; // include", "", &|_| None), None);
     }
 
     #[test]
@@ -163,7 +186,10 @@ mod tests {
         assert_eq!(made.matches("#include").count(), 3);
         assert!(made.contains("\"a.h\"") && made.contains("same") && made.contains("\"none.h\""));
         // In a comment and in a string there are no directives.
-        let plain = read("/*\n#include \"b.h\"\n*/\nx = \"\\\n#include\";\n", &files);
+        let plain = read(
+            "/*\n#include \"b.h\"\n*/\nx = \"\\\n#include\";\n#include \"no.h\"\n",
+            &files,
+        );
         assert!(!plain.contains("same"));
     }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::function::{close, parts};
 use super::preprocess::Seen;
 use super::token::{Token, is_name};
+use crate::codelet::opencl_c;
 
 /// A macro.
 #[derive(Clone, Debug, PartialEq)]
@@ -61,14 +62,12 @@ impl Room {
     }
 }
 
-/// The macro that a directive defines.
-pub(super) fn defined_as(directive: &str, rest: &[Token]) -> Option<(String, Macro)> {
+/// The macro that a directive of these tokens defines; `rest` are the words behind the first.
+pub(super) fn defined_as(directive: &[opencl_c::Token], rest: &[Token]) -> Option<(String, Macro)> {
     let (name, value) = rest.split_first()?;
     // A macro has arguments only if a bracket follows its name at once.
-    let behind = directive
-        .find(name.as_str())
-        .map(|at| &directive[at + name.len()..]);
-    let known = match behind.is_some_and(|text| text.starts_with('(')) {
+    let is_joined = matches!(directive, [_, name, next, ..] if name.at.end == next.at.start);
+    let known = match is_joined && value.first().is_some_and(|sign| sign == "(") {
         true => function(value),
         false => {
             let text = substituted(&[], value, &[], &mut Room::default(), &mut |_, given| {

@@ -3,7 +3,7 @@
 //! is the counterpart of the compiler pass of the PySchedCL paper (section 4.A),
 //! without a compiler: a buffer is written if it is on the left of an assignment.
 //!
-//! * `token` removes comments and splits the text into tokens, `preprocess`
+//! * `token` has the tokens of the text as words, `preprocess`
 //!   evaluates `#if` and replaces plain macros, `brackets` checks that all close,
 //!   `function` finds functions and their parameters, `usage` what a body does with
 //!   its pointers, `facts` what it requires of the device.

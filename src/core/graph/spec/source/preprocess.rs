@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::condition;
 use super::macros::{Macro, Macros, Room, defined_as, expanded};
 use super::predefined::is_compilers;
-use super::token::{JOINED, Strings, Token, tokens, without_comments};
+use super::token::{Token, tokens, word};
+use crate::codelet::opencl_c::{Line, lines};
 
 /// What asks in a condition whether a macro is defined.
 const DEFINED: &str = "defined";
@@ -52,25 +53,23 @@ pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
     // The tokens since the last directive, with their lines. A macro's arguments may
     // extend over several lines.
     let mut since: Vec<(Token, usize)> = Vec::new();
-    let mut number = 1;
-    let plain = without_comments(text, Strings::Emptied);
-    let own = defined_in(&plain);
-    for line in plain.split('\n') {
-        let here = number;
-        number += 1 + line.matches(JOINED).count();
+    let lines = lines(text);
+    let own = defined_in(&lines);
+    for line in &lines {
         let taken = branches.last().is_none_or(|branch| branch.taken);
-        let Some(directive) = line.trim_start().strip_prefix('#') else {
+        let words = line.tokens.iter().map(|token| (word(token), token.line));
+        if line.directive.is_none() {
             if taken {
-                since.extend(tokens(line).into_iter().map(|token| (token, here)));
+                since.extend(words);
             }
             continue;
-        };
+        }
         expanded(&std::mem::take(&mut since), &macros, &mut seen);
-        let words = tokens(directive);
+        let words: Vec<Token> = words.map(|(word, _)| word).collect();
         let rest = words.get(1..).unwrap_or_default();
         let defined = || rest.first().is_some_and(|name| macros.contains_key(name));
-        let word = words.first().map(String::as_str);
-        let asks = match word {
+        let first = words.first().map(String::as_str);
+        let asks = match first {
             Some("if" | "ifdef" | "ifndef") => taken,
             Some("elif") => branches.last().is_some_and(Branch::is_open),
             _ => false,
@@ -78,7 +77,7 @@ pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
         let unknown =
             |name: &Token| is_compilers(name) && !macros.contains_key(name) && !own.contains(name);
         seen.uncertain |= asks && rest.iter().any(unknown);
-        match word {
+        match first {
             Some("if") => {
                 let holds = asks && holds(rest, &macros, &mut seen);
                 branches.push(Branch::open(taken, holds));
@@ -100,7 +99,7 @@ pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
                 branches.pop();
             }
             Some("include") if taken => seen.includes = true,
-            Some("define") if taken => macros.extend(defined_as(directive, rest)),
+            Some("define") if taken => macros.extend(defined_as(&line.tokens, rest)),
             Some("undef") if taken => {
                 if let Some(name) = rest.first() {
                     macros.remove(name);
@@ -113,15 +112,14 @@ pub(super) fn preprocess(text: &str, given: &BTreeMap<String, String>) -> Seen {
     seen
 }
 
-/// The names of the macros that a text without comments defines.
-fn defined_in(text: &str) -> BTreeSet<Token> {
-    let directives = text
-        .split('\n')
-        .filter_map(|line| line.trim_start().strip_prefix('#'));
-    let defines = directives.filter_map(|line| line.trim_start().strip_prefix("define"));
-    defines
-        .filter_map(|rest| tokens(rest).into_iter().next())
-        .collect()
+/// The names of the macros that a text defines.
+fn defined_in(lines: &[Line]) -> BTreeSet<Token> {
+    let directives = lines.iter().filter(|line| line.directive.is_some());
+    let defines = directives.filter_map(|line| match &line.tokens[..] {
+        [define, name, ..] if define.word == "define" => Some(word(name)),
+        _ => None,
+    });
+    defines.collect()
 }
 
 /// Whether a condition holds, as far as is known.

@@ -9,9 +9,9 @@
 //!    values, or the parts together have another result, work-groups of different parts depend on
 //!    one another (for example by an atomic counter), and the kernel runs on one
 //!    device.
-//! 4. For each bit of a unit's number, it runs all units with the bit and all units
-//!    without it. Two units differ in at least one bit, so a write to another unit's
-//!    slice is detected. Buffers without such writes are read back slice by slice.
+//! 4. It runs sets of units: of every two units, a set has the first and lacks the second, so a
+//!    write to another unit's slice is detected. Buffers without such writes are read back slice
+//!    by slice.
 //!    Input buffers that the file divides are zero outside of the slices in these
 //!    runs. If the results stay the same, devices get only their slices.
 
@@ -24,7 +24,6 @@ use super::trial::{Contents, KernelTrial};
 use crate::corun::CorunError;
 use crate::residency::difference::{merge, unchanged_outside};
 use crate::runtime::Runtime;
-use crate::workload::Divisible;
 use crate::workload::kernel::{Slices, UserKernel};
 
 /// The approximate duration of a trial of slices, in runs of the kernel.
@@ -72,7 +71,7 @@ pub fn examine(
     trial.check_inputs()?;
     let began = Instant::now();
     let whole = trial.whole(&user, &base)?;
-    let took = began.elapsed();
+    let (took, run) = (began.elapsed(), trial.seconds);
     let refused = |user: UserKernel, why: String| Examined {
         user,
         refusal: Some(why),
@@ -115,6 +114,8 @@ pub fn examine(
         trial: &mut trial,
         base: &base,
         whole: &whole,
+        run,
+        look: (took.as_secs_f64() - run).max(0.0),
         patient: slice_trials == SliceTrials::Always || took * SLICE_TRIAL < PATIENCE,
     };
     let (slices, notes) = trial.slices(&divided, written, independent)?;
@@ -165,17 +166,11 @@ fn parts(
     base: &Contents,
     whole: &Contents,
 ) -> Result<Result<Vec<usize>, String>, CorunError> {
-    let units = user.units();
-    let first = (units * 3 / 10).clamp(1, units - 1);
-    let second = (units * 7 / 10).max(first);
     let written = trial.written();
     let positions: Vec<usize> = user.buffers().map(|(position, _)| position).collect();
     let mut together = base.clone();
     let mut sliced: Vec<usize> = written.clone();
-    for part in [0..first, first..second, second..units] {
-        if part.is_empty() {
-            continue;
-        }
+    for part in user.axis().thirds() {
         let results = trial.run(user, base, std::slice::from_ref(&part))?;
         for (which, index) in written.iter().enumerate() {
             let all = &mut together[which];

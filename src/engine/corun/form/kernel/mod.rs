@@ -46,7 +46,7 @@ use crate::runtime::{Command, DeviceId, HostMemoryId, Memory};
 use crate::scope::RuntimeScope;
 use crate::verify::Compared;
 use crate::workload::Divisible;
-use crate::workload::kernel::UserKernel;
+use crate::workload::kernel::{UserKernel, ranges};
 use again::{Clash, Clashes};
 use images::Images;
 use pdawl_core::graph::spec::Direction;
@@ -349,8 +349,8 @@ impl Form for KernelForm<'_> {
             return Ok(());
         };
         images.worked = true;
-        let lacking = runs(&units, |unit| !images.has[unit as usize]);
-        let stale = runs(&units, |unit| !images.fresh[unit as usize]);
+        let lacking = ranges(&units, |unit| !images.has[unit as usize]);
+        let stale = ranges(&units, |unit| !images.fresh[unit as usize]);
         let here = units.start as usize..units.end as usize;
         images.has[here.clone()].fill(true);
         images.fresh[here].fill(true);
@@ -457,16 +457,4 @@ impl Form for KernelForm<'_> {
     fn end_probes(&mut self) -> bool {
         true
     }
-}
-
-/// Runs of consecutive units that `lacks` says are lacking.
-fn runs(units: &Range<u64>, lacks: impl Fn(u64) -> bool) -> Vec<Range<u64>> {
-    let mut all: Vec<Range<u64>> = Vec::new();
-    for unit in units.clone().filter(|unit| lacks(*unit)) {
-        match all.last_mut() {
-            Some(last) if last.end == unit => last.end = unit + 1,
-            _ => all.push(unit..unit + 1),
-        }
-    }
-    all
 }

@@ -1,5 +1,5 @@
-//! Which buffers are divided as the work is: for each bit of a unit's number,
-//! all units with it and all without run by themselves. See [`super::examine`].
+//! Which buffers are divided as the work is: sets of units run by themselves. See
+//! [`super::examine`].
 
 use std::ops::Range;
 
@@ -16,6 +16,9 @@ pub(super) struct SliceTrial<'a, 'b> {
     pub whole: &'a Contents,
     /// Whether there may be many runs.
     pub patient: bool,
+    /// Seconds of a run of all units, and of all that is beside it.
+    pub run: f64,
+    pub look: f64,
 }
 
 impl SliceTrial<'_, '_> {
@@ -96,21 +99,16 @@ impl SliceTrial<'_, '_> {
         ))
     }
 
-    /// Whether slices hold for every unit, by the bits of their numbers.
+    /// Whether slices hold for every unit.
     fn holds_for_all(
         &mut self,
         user: &UserKernel,
         written: &[usize],
         read: &[usize],
     ) -> Result<bool, CorunError> {
-        let units = user.units();
-        let bits = u64::BITS - (units - 1).leading_zeros();
-        for bit in 0..bits {
-            for value in [0, 1] {
-                let parts = with_bit(units, bit, value);
-                if !self.agrees(user, written, read, &parts)? {
-                    return Ok(false);
-                }
+        for parts in user.axis().sets(self.run, self.look) {
+            if !self.agrees(user, written, read, &parts)? {
+                return Ok(false);
             }
         }
         Ok(true)
@@ -166,18 +164,6 @@ impl SliceTrial<'_, '_> {
     }
 }
 
-/// Runs of units whose number has this value of a bit.
-fn with_bit(units: u64, bit: u32, value: u64) -> Vec<Range<u64>> {
-    let run = 1u64 << bit;
-    let mut parts = Vec::new();
-    let mut start = value * run;
-    while start < units {
-        parts.push(start..(start + run).min(units));
-        start += 2 * run;
-    }
-    parts
-}
-
 /// The contents within ranges, and zeros elsewhere.
 fn only(contents: &[u8], ranges: &[Range<u64>]) -> Vec<u8> {
     let mut part = vec![0; contents.len()];
@@ -186,27 +172,4 @@ fn only(contents: &[u8], ranges: &[Range<u64>]) -> Vec<u8> {
         part[range.clone()].copy_from_slice(&contents[range]);
     }
     part
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn two_units_differ_in_some_bit() {
-        for units in [2u64, 3, 7, 8, 13] {
-            let bits = u64::BITS - (units - 1).leading_zeros();
-            for one in 0..units {
-                for other in (0..units).filter(|other| *other != one) {
-                    let differ = (0..bits).any(|bit| {
-                        let mine = with_bit(units, bit, one >> bit & 1);
-                        let holds = |unit: &u64| mine.iter().any(|part| part.contains(unit));
-                        assert!(holds(&one));
-                        !holds(&other)
-                    });
-                    assert!(differ, "{one} and {other} of {units}");
-                }
-            }
-        }
-    }
 }

@@ -1,26 +1,26 @@
 //! The functions that are called, and what their codes mean. Codes are read as numbers, since
 //! another version may have others.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_char, c_int, c_void};
 
 use libloading::os::unix::Library;
 
-use super::search::{Versions, load};
+use super::search::Versions;
 
 /// A library's handle, a stream, or an address on the device.
-pub(super) type Pointer = *mut c_void;
+pub(in crate::runtime::cuda) type Pointer = *mut c_void;
 /// A number in host memory, or an address on the device.
 pub(super) type Input = *const c_void;
 
 /// Declares the functions of a library; those in brackets are of single and double precision.
 macro_rules! functions {
     (
-        $(#[$doc:meta])* $table:ident, $library:literal, $folder:literal, $versions:expr;
+        $(#[$doc:meta])* $table:ident, $library:literal;
         $($name:ident: $type:ty = $symbol:literal;)*
         $([$both:ident: $both_type:ty = $single:literal, $double:literal];)*
     ) => {
         $(#[$doc])*
-        pub(super) struct $table {
+        pub(in crate::runtime::cuda) struct $table {
             $(pub $name: $type,)*
             $(pub $both: [$both_type; 2],)*
             /// Keeps the functions.
@@ -28,9 +28,11 @@ macro_rules! functions {
         }
 
         impl $table {
-            /// Loads the library for a driver of this version of CUDA.
-            pub(super) fn load(cuda: i32) -> Result<Self, String> {
-                let library = load($library, $folder, &$versions, cuda)?;
+            /// The functions of a library.
+            ///
+            /// # Errors
+            /// When it lacks one.
+            pub(in crate::runtime::cuda) fn of(library: Library) -> Result<Self, String> {
                 // SAFETY: the types are those of the library's headers, which are the same
                 // in all the versions that are looked for.
                 unsafe {
@@ -52,9 +54,10 @@ fn lacks(library: &'static str, symbol: &'static str) -> impl Fn(libloading::Err
     move |_| format!("lib{library} has no function {symbol}; another version of CUDA's may")
 }
 
-const CUBLAS: Versions = [(13, "13"), (12, "12"), (11, "11")];
-const CUSOLVER: Versions = [(13, "12"), (12, "11"), (11, "11")];
-const CUFFT: Versions = [(13, "12"), (12, "11"), (11, "10")];
+pub(super) const CUBLAS: Versions = [(13, "13"), (12, "12"), (11, "11")];
+pub(super) const CUSOLVER: Versions = [(13, "12"), (12, "11"), (11, "11")];
+pub(super) const CUFFT: Versions = [(13, "12"), (12, "11"), (11, "10")];
+pub(in crate::runtime::cuda) const NVRTC: Versions = [(13, "13"), (12, "12"), (11, "11.2")];
 
 type Gemm = unsafe extern "C" fn(
     Pointer,
@@ -151,7 +154,7 @@ type MakePlan = unsafe extern "C" fn(
 
 functions! {
     /// cuBLAS.
-    Cublas, "cublas", "cublas", CUBLAS;
+    Cublas, "cublas";
     create: unsafe extern "C" fn(*mut Pointer) -> c_int = "cublasCreate_v2";
     destroy: unsafe extern "C" fn(Pointer) -> c_int = "cublasDestroy_v2";
     version: unsafe extern "C" fn(Pointer, *mut c_int) -> c_int = "cublasGetVersion_v2";
@@ -165,7 +168,7 @@ functions! {
 
 functions! {
     /// cuSOLVER's part for dense matrices.
-    Cusolver, "cusolver", "cusolver", CUSOLVER;
+    Cusolver, "cusolver";
     create: unsafe extern "C" fn(*mut Pointer) -> c_int = "cusolverDnCreate";
     destroy: unsafe extern "C" fn(Pointer) -> c_int = "cusolverDnDestroy";
     version: unsafe extern "C" fn(*mut c_int) -> c_int = "cusolverGetVersion";
@@ -178,7 +181,7 @@ functions! {
 
 functions! {
     /// cuFFT.
-    Cufft, "cufft", "cufft", CUFFT;
+    Cufft, "cufft";
     version: unsafe extern "C" fn(*mut c_int) -> c_int = "cufftGetVersion";
     create: unsafe extern "C" fn(*mut c_int) -> c_int = "cufftCreate";
     destroy: unsafe extern "C" fn(c_int) -> c_int = "cufftDestroy";
@@ -187,6 +190,33 @@ functions! {
     set_stream: unsafe extern "C" fn(c_int, Pointer) -> c_int = "cufftSetStream";
     set_room: unsafe extern "C" fn(c_int, Pointer) -> c_int = "cufftSetWorkArea";
     transform: unsafe extern "C" fn(c_int, Pointer, Pointer, c_int) -> c_int = "cufftExecC2C";
+}
+
+pub(in crate::runtime::cuda) type Text = unsafe extern "C" fn(Pointer, *mut c_char) -> c_int;
+pub(in crate::runtime::cuda) type Size = unsafe extern "C" fn(Pointer, *mut usize) -> c_int;
+type CreateProgram = unsafe extern "C" fn(
+    *mut Pointer,
+    *const c_char,
+    *const c_char,
+    c_int,
+    *const *const c_char,
+    *const *const c_char,
+) -> c_int;
+
+functions! {
+    /// NVRTC.
+    Nvrtc, "nvrtc";
+    version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int = "nvrtcVersion";
+    supported: unsafe extern "C" fn(*mut c_int) -> c_int = "nvrtcGetSupportedArchs";
+    supported_count: unsafe extern "C" fn(*mut c_int) -> c_int = "nvrtcGetNumSupportedArchs";
+    create: CreateProgram = "nvrtcCreateProgram";
+    compile: unsafe extern "C" fn(Pointer, c_int, *const *const c_char) -> c_int = "nvrtcCompileProgram";
+    ptx_size: Size = "nvrtcGetPTXSize";
+    ptx: Text = "nvrtcGetPTX";
+    log_size: Size = "nvrtcGetProgramLogSize";
+    log: Text = "nvrtcGetProgramLog";
+    destroy: unsafe extern "C" fn(*mut Pointer) -> c_int = "nvrtcDestroyProgram";
+    explain: unsafe extern "C" fn(c_int) -> *const c_char = "nvrtcGetErrorString";
 }
 
 /// The meaning of the codes that a user can do something about, by the begin of the calls.

@@ -12,19 +12,20 @@
 
 mod calls;
 pub(super) mod choice;
-mod functions;
+pub(super) mod functions;
 mod handles;
 mod launch;
-mod search;
+pub(super) mod search;
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 pub(super) use calls::{Call, Room};
-use functions::{Cublas, Cufft, Cusolver};
+use functions::{CUBLAS, CUFFT, CUSOLVER, Cublas, Cufft, Cusolver};
 use handles::{Blas, Plans, Solver};
 pub(super) use launch::prepare_library;
+use search::load;
 
 use super::device::OpenDevice;
 use crate::codelet::library::Library;
@@ -81,7 +82,11 @@ impl Libraries {
     fn blas(&mut self, index: usize, device: &OpenDevice) -> Result<Arc<Blas>, String> {
         let (cublas, cuda) = (&mut self.cublas, self.cuda);
         let opened = self.blas.entry(index).or_insert_with(|| {
-            let loaded = cublas.get_or_insert_with(|| Cublas::load(cuda).map(Arc::new));
+            let loaded = cublas.get_or_insert_with(|| {
+                load("cublas", &CUBLAS, cuda)
+                    .and_then(Cublas::of)
+                    .map(Arc::new)
+            });
             Blas::open(loaded.clone()?, device).map(Arc::new)
         });
         opened.clone()
@@ -90,7 +95,11 @@ impl Libraries {
     fn solver(&mut self, index: usize, device: &OpenDevice) -> Result<Arc<Solver>, String> {
         let (cusolver, cuda) = (&mut self.cusolver, self.cuda);
         let opened = self.solver.entry(index).or_insert_with(|| {
-            let loaded = cusolver.get_or_insert_with(|| Cusolver::load(cuda).map(Arc::new));
+            let loaded = cusolver.get_or_insert_with(|| {
+                load("cusolver", &CUSOLVER, cuda)
+                    .and_then(Cusolver::of)
+                    .map(Arc::new)
+            });
             Solver::open(loaded.clone()?, device).map(Arc::new)
         });
         opened.clone()
@@ -98,7 +107,11 @@ impl Libraries {
 
     fn plans(&mut self, index: usize) -> Result<&mut Plans, String> {
         let cuda = self.cuda;
-        let loaded = (self.cufft).get_or_insert_with(|| Cufft::load(cuda).map(Arc::new));
+        let loaded = (self.cufft).get_or_insert_with(|| {
+            load("cufft", &CUFFT, cuda)
+                .and_then(Cufft::of)
+                .map(Arc::new)
+        });
         let loaded = loaded.clone()?;
         match self.plans.entry(index) {
             Entry::Occupied(open) => Ok(open.into_mut()),

@@ -28,49 +28,59 @@ fn names(library: &str, versions: &Versions, cuda: i32) -> Vec<String> {
     names
 }
 
-/// Loads a library for a driver of this version of CUDA; `folder` is the one in which pip's
-/// packages have it.
+/// Loads a library for a driver of this version of CUDA.
 ///
 /// # Errors
 /// When there is none, with where it was looked for.
-pub(super) fn load(
-    library: &str,
-    folder: &str,
-    versions: &Versions,
-    cuda: i32,
-) -> Result<Library, String> {
+pub(super) fn load(library: &str, versions: &Versions, cuda: i32) -> Result<Library, String> {
     let names = names(library, versions, cuda);
     let given = env::var_os(VARIABLE).filter(|folders| !folders.is_empty());
-    let absent = |place: String| {
+    let (found, place) = match given {
+        Some(folders) => {
+            let folders: Vec<PathBuf> = env::split_paths(&folders).collect();
+            let place = format!("where {VARIABLE} says");
+            (of_folders(&folders, &names).next(), place)
+        }
+        None => {
+            let place = "by the loader, in /usr/local/cuda*/lib64, or among Python's packages";
+            let mut all = libraries(library, library, versions, cuda);
+            (all.next(), place.to_owned())
+        }
+    };
+    found.ok_or_else(|| {
         format!(
             "{} is not found {place}; install CUDA {cuda}'s libraries, or set {VARIABLE} to the \
              folders that have them",
             names[0]
         )
-    };
-    if let Some(folders) = given {
-        let folders: Vec<PathBuf> = env::split_paths(&folders).collect();
-        return of_folders(&folders, &names)
-            .ok_or_else(|| absent(format!("where {VARIABLE} says")));
-    }
-    // A version that the loader has is taken before another one elsewhere.
-    let by_loader = names.iter().find_map(|name| open(OsStr::new(name)));
-    let found = by_loader.or_else(|| of_folders(&folders_of(folder), &names));
-    found.ok_or_else(|| {
-        absent("by the loader, in /usr/local/cuda*/lib64, or among Python's packages".to_owned())
     })
 }
 
-/// The first file of these names, the first name in all folders first.
-fn of_folders(folders: &[PathBuf], names: &[String]) -> Option<Library> {
-    names.iter().find_map(|name| {
-        let mut files = folders.iter().map(|folder| folder.join(name));
-        files.find_map(|file| {
-            // A loader's name for a file that it does not find would mean another one.
-            let file = file.is_file().then_some(file)?;
-            open(file.as_os_str())
-        })
-    })
+/// The libraries here for this version of CUDA or an earlier one; `folder` is the one in which
+/// pip's packages have them. A version that the loader has is before another one elsewhere.
+pub(in crate::runtime::cuda) fn libraries(
+    library: &str,
+    folder: &str,
+    versions: &Versions,
+    cuda: i32,
+) -> impl Iterator<Item = Library> {
+    let names = names(library, versions, cuda);
+    let folder = folder.to_owned();
+    let by_loader = names
+        .clone()
+        .into_iter()
+        .filter_map(|name| open(OsStr::new(&name)));
+    by_loader
+        .chain(std::iter::once_with(move || of_folders(&folders_of(&folder), &names)).flatten())
+}
+
+/// The files of these names, the first name in all folders first.
+fn of_folders(folders: &[PathBuf], names: &[String]) -> impl Iterator<Item = Library> + use<> {
+    let in_folders = |name: &String| folders.iter().map(|f| f.join(name)).collect::<Vec<_>>();
+    let files: Vec<PathBuf> = names.iter().flat_map(in_folders).collect();
+    // A loader's name for a file that it does not find would mean another one.
+    let files = files.into_iter().filter(|file| file.is_file());
+    files.filter_map(|file| open(file.as_os_str()))
 }
 
 fn open(name: &OsStr) -> Option<Library> {
@@ -80,7 +90,18 @@ fn open(name: &OsStr) -> Option<Library> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::functions::Nvrtc;
     use super::*;
+
+    #[test]
+    fn what_is_no_library_is_not_loaded() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        assert!(open(file.path().as_os_str()).is_none());
+        assert!(open(OsStr::new("/nowhere/libnvrtc.so")).is_none());
+        // A library without NVRTC's functions.
+        let other = open(OsStr::new("libc.so.6")).expect("the C library");
+        assert!(Nvrtc::of(other).is_err());
+    }
 
     #[test]
     fn a_driver_takes_its_own_version_or_an_earlier_one() {

@@ -1,110 +1,43 @@
 //! The library of NVRTC: where it is, and its functions.
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::path::{Path, PathBuf};
+use std::ffi::{CStr, CString, c_char, c_int};
 
-use libloading::Library as Loaded;
-
-use crate::runtime::cuda::toolkit::folders_of;
-
-/// The names under which a loader finds it, the newest first.
-const NAMES: [&str; 4] = [
-    "libnvrtc.so.13",
-    "libnvrtc.so.12",
-    "libnvrtc.so.11.2",
-    "libnvrtc.so",
-];
-
-type Program = *mut c_void;
-type Code = c_int;
+use crate::runtime::cuda::library::functions::{NVRTC, Nvrtc, Pointer, Size, Text};
+use crate::runtime::cuda::library::search;
 
 /// A loaded library.
 pub(super) struct Library {
     /// As CUDA counts versions: 12090 is 12.9.
     pub version: i32,
-    supported: unsafe extern "C" fn(*mut c_int) -> Code,
-    supported_count: unsafe extern "C" fn(*mut c_int) -> Code,
-    create: Create,
-    compile: unsafe extern "C" fn(Program, c_int, *const *const c_char) -> Code,
-    ptx_size: Size,
-    ptx: Text,
-    log_size: Size,
-    log: Text,
-    destroy: unsafe extern "C" fn(*mut Program) -> Code,
-    explain: unsafe extern "C" fn(Code) -> *const c_char,
-    _loaded: Loaded,
+    functions: Nvrtc,
 }
 
-type Create = unsafe extern "C" fn(
-    *mut Program,
-    *const c_char,
-    *const c_char,
-    c_int,
-    *const *const c_char,
-    *const *const c_char,
-) -> Code;
-type Size = unsafe extern "C" fn(Program, *mut usize) -> Code;
-type Text = unsafe extern "C" fn(Program, *mut c_char) -> Code;
-
-/// The libraries here, in the order in which they are tried.
+/// The libraries here, in the order in which they are tried, whatever version the driver is for.
 pub(super) fn libraries() -> impl Iterator<Item = Library> {
-    let named = NAMES.iter().map(PathBuf::from);
-    named.chain(files()).filter_map(|file| Library::load(&file))
-}
-
-/// The libraries' files in folders in which a loader does not look.
-fn files() -> Vec<PathBuf> {
-    in_folders(&folders_of("cuda_nvrtc"))
-}
-
-/// The libraries' files in some folders.
-fn in_folders(folders: &[PathBuf]) -> Vec<PathBuf> {
-    let in_folder = |folder: &PathBuf| NAMES.map(|name| folder.join(name));
-    let files = folders.iter().flat_map(in_folder);
-    files.filter(|file| file.is_file()).collect()
+    let found = search::libraries("nvrtc", "cuda_nvrtc", &NVRTC, i32::MAX);
+    found.filter_map(|library| {
+        let functions = Nvrtc::of(library).ok()?;
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: the library writes two numbers.
+        let code = unsafe { (functions.version)(&mut major, &mut minor) };
+        (code == 0).then_some(Library {
+            version: major * 1000 + minor * 10,
+            functions,
+        })
+    })
 }
 
 impl Library {
-    /// Loads a library; `None` if it is not there, or lacks a function.
-    fn load(file: &Path) -> Option<Self> {
-        // SAFETY: it is NVIDIA's library, which may be loaded at any time.
-        let loaded = unsafe { Loaded::new(file) }.ok()?;
-        // SAFETY: these are its functions' types, and they are called only while it is
-        // loaded.
-        unsafe {
-            let version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> Code =
-                *loaded.get(b"nvrtcVersion\0").ok()?;
-            let (mut major, mut minor) = (0, 0);
-            if version(&mut major, &mut minor) != 0 {
-                return None;
-            }
-            Some(Self {
-                version: major * 1000 + minor * 10,
-                supported: *loaded.get(b"nvrtcGetSupportedArchs\0").ok()?,
-                supported_count: *loaded.get(b"nvrtcGetNumSupportedArchs\0").ok()?,
-                create: *loaded.get(b"nvrtcCreateProgram\0").ok()?,
-                compile: *loaded.get(b"nvrtcCompileProgram\0").ok()?,
-                ptx_size: *loaded.get(b"nvrtcGetPTXSize\0").ok()?,
-                ptx: *loaded.get(b"nvrtcGetPTX\0").ok()?,
-                log_size: *loaded.get(b"nvrtcGetProgramLogSize\0").ok()?,
-                log: *loaded.get(b"nvrtcGetProgramLog\0").ok()?,
-                destroy: *loaded.get(b"nvrtcDestroyProgram\0").ok()?,
-                explain: *loaded.get(b"nvrtcGetErrorString\0").ok()?,
-                _loaded: loaded,
-            })
-        }
-    }
-
     /// The compute capabilities, ten times each, that it compiles for.
     pub(super) fn capabilities(&self) -> Vec<u32> {
         let mut count = 0;
         // SAFETY: the library writes a number.
-        if unsafe { (self.supported_count)(&mut count) } != 0 {
+        if unsafe { (self.functions.supported_count)(&mut count) } != 0 {
             return Vec::new();
         }
         let mut all = vec![0; usize::try_from(count).unwrap_or(0)];
         // SAFETY: there is room for as many as it has said.
-        if unsafe { (self.supported)(all.as_mut_ptr()) } != 0 {
+        if unsafe { (self.functions.supported)(all.as_mut_ptr()) } != 0 {
             return Vec::new();
         }
         all.into_iter()
@@ -129,13 +62,14 @@ impl Library {
             options.iter().map(|o| CString::new(o.as_str())).collect();
         let options = options.map_err(zero)?;
         let options: Vec<*const c_char> = options.iter().map(|option| option.as_ptr()).collect();
+        let functions = &self.functions;
         let mut program = Created {
             library: self,
             raw: std::ptr::null_mut(),
         };
         // SAFETY: both texts end with zero, and there are no headers.
         let code = unsafe {
-            (self.create)(
+            (self.functions.create)(
                 &mut program.raw,
                 text.as_ptr(),
                 name.as_ptr(),
@@ -146,28 +80,32 @@ impl Library {
         };
         self.check("nvrtcCreateProgram", code)?;
         // SAFETY: the program is there, and so many options that end with zero.
-        let code = unsafe { (self.compile)(program.raw, options.len() as c_int, options.as_ptr()) };
+        let code = unsafe {
+            (self.functions.compile)(program.raw, options.len() as c_int, options.as_ptr())
+        };
         if code != 0 {
-            let log = program.text(self.log_size, self.log).unwrap_or_default();
+            let log = program
+                .text(functions.log_size, functions.log)
+                .unwrap_or_default();
             if !log.trim().is_empty() {
                 return Err(log.trim().to_owned());
             }
         }
         self.check("nvrtcCompileProgram", code)?;
-        let ptx = program.text(self.ptx_size, self.ptx);
+        let ptx = program.text(functions.ptx_size, functions.ptx);
         ptx.map_err(|code| self.failed("nvrtcGetPTX", code))
     }
 
-    fn check(&self, call: &str, code: Code) -> Result<(), String> {
+    fn check(&self, call: &str, code: c_int) -> Result<(), String> {
         match code {
             0 => Ok(()),
             code => Err(self.failed(call, code)),
         }
     }
 
-    fn failed(&self, call: &str, code: Code) -> String {
+    fn failed(&self, call: &str, code: c_int) -> String {
         // SAFETY: the library answers a constant text for every code.
-        let text = unsafe { (self.explain)(code) };
+        let text = unsafe { (self.functions.explain)(code) };
         let text = match text.is_null() {
             true => String::new(),
             // SAFETY: the text ends with zero.
@@ -182,12 +120,12 @@ impl Library {
 /// A program of the library's.
 struct Created<'l> {
     library: &'l Library,
-    raw: Program,
+    raw: Pointer,
 }
 
 impl Created<'_> {
     /// A text of the program.
-    fn text(&self, size: Size, text: Text) -> Result<String, Code> {
+    fn text(&self, size: Size, text: Text) -> Result<String, c_int> {
         let mut bytes = 0;
         // SAFETY: the program is there; the library writes a number.
         match unsafe { size(self.raw, &mut bytes) } {
@@ -210,21 +148,7 @@ impl Drop for Created<'_> {
     fn drop(&mut self) {
         if !self.raw.is_null() {
             // SAFETY: nobody uses the program any more.
-            unsafe { (self.library.destroy)(&mut self.raw) };
+            unsafe { (self.library.functions.destroy)(&mut self.raw) };
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_no_library_is_not_loaded() {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        assert!(Library::load(file.path()).is_none());
-        assert!(Library::load(Path::new("/nowhere/libnvrtc.so")).is_none());
-        // A library without NVRTC's functions.
-        assert!(Library::load(Path::new("libc.so.6")).is_none());
     }
 }

@@ -1,5 +1,7 @@
 //! Finds kernels and special registers in the text of PTX.
 
+use crate::codelet::opencl_c::{Kind, lines};
+
 /// A part of PTX.
 pub(super) enum Piece<'a> {
     /// What lies between kernels.
@@ -102,32 +104,15 @@ fn closing(code: &str, open: usize, [opens, closes]: [char; 2]) -> Option<usize>
     None
 }
 
-/// The text with a blank for each byte of its comments and strings.
+/// The text with a blank for each byte of its comments and strings, which are as in C.
 fn without_comments(ptx: &str) -> String {
-    let bytes = ptx.as_bytes();
-    let mut code = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let rest = &bytes[at..];
-        let length = if rest.starts_with(b"//") {
-            rest.iter().position(|b| *b == b'\n')
-        } else if rest.starts_with(b"/*") {
-            let end = rest[2..].windows(2).position(|pair| pair == b"*/");
-            end.map(|end| end + 4)
-        } else if rest[0] == b'"' {
-            let end = rest[1..].iter().position(|b| *b == b'"');
-            end.map(|end| end + 2)
-        } else {
-            code.push(if rest[0].is_ascii() { rest[0] } else { b' ' });
-            at += 1;
-            continue;
-        };
-        let length = length.unwrap_or(rest.len());
-        code.resize(code.len() + length, b' ');
-        at += length;
+    let mut code = " ".repeat(ptx.len());
+    for token in lines(ptx).iter().flat_map(|line| &line.tokens) {
+        if token.kind != Kind::Quoted && token.word.is_ascii() {
+            code.replace_range(token.at.clone(), token.word);
+        }
     }
-    // All bytes are ASCII.
-    String::from_utf8_lossy(&code).into_owned()
+    code
 }
 
 fn is_name(c: char) -> bool {

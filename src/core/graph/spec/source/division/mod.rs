@@ -75,8 +75,7 @@ pub struct Divisible {
     pub by_chance: bool,
     /// Plain parameters that decide it.
     pub scalars: BTreeSet<usize>,
-    /// By parameter: the type of what it is or points to, with the names of `typedef`
-    /// replaced.
+    /// By parameter: the type of what it is or points to.
     pub types: Vec<String>,
     /// Parameters whose contents decide what is loaded, how often a loop runs, or what
     /// whole numbers are divided by. A trial must leave them as they are.
@@ -123,34 +122,10 @@ pub(super) fn divisible(
         check_function(function)?;
         body::add(function, &known, &mut flow)?;
     }
-    let types: Vec<String> = (root.parameters.iter())
-        .map(|parameter| plain_type(seen, &parameter.type_name))
-        .collect();
-    Ok(division(root, types, &flow))
+    Ok(division(root, &flow))
 }
 
-/// A type behind the names that the text gives it.
-fn plain_type(seen: &Seen, name: &str) -> String {
-    let mut name = name.to_owned();
-    let tokens = &seen.tokens;
-    // Each name is defined before the next one, so the last definition is replaced first.
-    for at in (0..tokens.len())
-        .rev()
-        .filter(|at| tokens[*at] == "typedef")
-    {
-        let end = tokens[at..].iter().position(|token| token == ";");
-        let definition = &tokens[at + 1..at + end.unwrap_or(1)];
-        if let Some((last, of)) = definition.split_last()
-            && *last == name
-            && !of.is_empty()
-        {
-            name = of.join(" ");
-        }
-    }
-    name
-}
-
-fn division(root: &Function, types: Vec<String>, flow: &Flow) -> Divisible {
+fn division(root: &Function, flow: &Flow) -> Divisible {
     let parameters = &root.parameters;
     let index = |name: &str| parameters.iter().position(|p| p.name == name);
     let reached = |values: &BTreeSet<Node>| {
@@ -170,7 +145,7 @@ fn division(root: &Function, types: Vec<String>, flow: &Flow) -> Divisible {
     };
     let is_plain = |index: &usize| !parameters[*index].pointer;
     let is_float = |index: &usize| {
-        let name = &types[*index];
+        let name = &parameters[*index].type_name;
         ["float", "double", "half"]
             .iter()
             .any(|float| name.starts_with(float))
@@ -208,7 +183,7 @@ fn division(root: &Function, types: Vec<String>, flow: &Flow) -> Divisible {
         by_chance,
         scalars,
         fixed,
-        types: types.clone(),
+        types: parameters.iter().map(|p| p.type_name.clone()).collect(),
         touches_by_data,
     }
 }

@@ -24,6 +24,13 @@ fn is_star(tokens: &[Token], at: usize) -> bool {
     tokens[at] == "*" && (at == 0 || !is_operand(&tokens[at - 1]))
 }
 
+/// The bracket that the one at `shut` closes.
+fn opening(tokens: &[Token], shut: usize) -> Option<usize> {
+    (0..shut)
+        .rev()
+        .find(|open| close(tokens, *open) == Some(shut))
+}
+
 /// Whether something is loaded through the pointer at `at`, or perhaps.
 pub(super) fn is_loaded(tokens: &[Token], at: usize) -> bool {
     let next = |at: usize| tokens.get(at).map_or("", String::as_str);
@@ -36,10 +43,7 @@ pub(super) fn is_loaded(tokens: &[Token], at: usize) -> bool {
         let mut before = start;
         // Casts, as `*(global int *)p`.
         while before > 0 && tokens[before - 1] == ")" {
-            let Some(open) = (0..before)
-                .rev()
-                .find(|o| close(tokens, *o) == Some(before - 1))
-            else {
+            let Some(open) = opening(tokens, before - 1) else {
                 return true;
             };
             before = open;
@@ -96,10 +100,7 @@ pub(super) fn before(tokens: &[Token], at: usize) -> (usize, usize) {
         let last = start - 1;
         match tokens[last].as_str() {
             "]" | ")" => {
-                let open = (0..last)
-                    .rev()
-                    .find(|open| close(tokens, *open) == Some(last));
-                start = open.unwrap_or(0);
+                start = opening(tokens, last).unwrap_or(0);
                 // `(p)` may follow a cast, and `f(x)` a name.
                 let more = start > 0 && (is_name(&tokens[start - 1]) || tokens[start - 1] == ")");
                 if !more && tokens[start] == "(" {
@@ -121,9 +122,7 @@ pub(super) fn before(tokens: &[Token], at: usize) -> (usize, usize) {
         if is_star(tokens, start - 1) {
             start -= 1;
         } else if tokens[start - 1] == ")"
-            && let Some(open) = (0..start)
-                .rev()
-                .find(|o| close(tokens, *o) == Some(start - 1))
+            && let Some(open) = opening(tokens, start - 1)
         {
             start = open;
         } else {

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::Token;
-
 /// A text, and what is to be changed in it.
 pub(super) struct Edits<'a> {
     text: &'a str,
@@ -21,19 +19,9 @@ impl<'a> Edits<'a> {
         }
     }
 
-    /// A token's text.
-    pub(super) fn word(&self, token: &Token) -> &'a str {
-        &self.text[token.at.clone()]
-    }
-
     /// The text of some bytes.
     pub(super) fn text(&self, range: Range<usize>) -> &'a str {
         &self.text[range]
-    }
-
-    /// The number of a token's line.
-    pub(super) fn line(&self, token: &Token) -> usize {
-        1 + self.text[..token.at.start].matches('\n').count()
     }
 
     /// Puts another text in the place of some bytes, unless they were changed before. Line

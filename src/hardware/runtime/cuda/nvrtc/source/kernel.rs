@@ -2,14 +2,15 @@
 
 use super::Token;
 use super::edit::Edits;
-use super::local::{behind, is_local};
+use super::local::is_local;
+use crate::codelet::opencl_c::{behind, parts};
 
 /// Makes an offset of each parameter of a kernel that points to local memory, and declares
 /// the pointer at the begin of the kernel. A parameter that is not understood stays.
 pub(super) fn local_arguments(code: &[Token], edits: &mut Edits) {
     let mut at = 0;
     while at < code.len() {
-        if matches!(edits.word(&code[at]), "__kernel" | "kernel") {
+        if matches!(code[at].word, "__kernel" | "kernel") {
             at = kernel(code, at + 1, edits);
         } else {
             at += 1;
@@ -23,7 +24,7 @@ fn kernel(code: &[Token], begin: usize, edits: &mut Edits) -> usize {
     let mut pointers: Vec<String> = Vec::new();
     let mut at = begin;
     while let Some(token) = code.get(at) {
-        match edits.word(token) {
+        match token.word {
             "{" => {
                 if !pointers.is_empty() {
                     let text = format!("{{ {}", pointers.join(" "));
@@ -32,11 +33,11 @@ fn kernel(code: &[Token], begin: usize, edits: &mut Edits) -> usize {
                 return at;
             }
             ";" => return at,
-            "__attribute__" => at = behind(code, at + 1, edits),
+            "__attribute__" => at = behind(code, at + 1),
             "(" => {
-                let end = behind(code, at, edits);
+                let end = behind(code, at);
                 let inside = code.get(at + 1..end - 1).unwrap_or_default();
-                for parameter in parameters(inside, edits) {
+                for parameter in parts(inside) {
                     if let Some(pointer) = local_argument(parameter, edits)
                         && !pointers.contains(&pointer)
                     {
@@ -51,25 +52,10 @@ fn kernel(code: &[Token], begin: usize, edits: &mut Edits) -> usize {
     at
 }
 
-/// The parts of a list between its own commas.
-fn parameters<'t>(tokens: &'t [Token], edits: &Edits) -> Vec<&'t [Token]> {
-    let mut depth = 0usize;
-    let commas = tokens.split(|token| {
-        match edits.word(token) {
-            "(" | "[" => depth += 1,
-            ")" | "]" => depth = depth.saturating_sub(1),
-            "," => return depth == 0,
-            _ => {}
-        }
-        false
-    });
-    commas.collect()
-}
-
 /// Changes a parameter that points to local memory, and returns the declaration of its
 /// pointer.
 fn local_argument(parameter: &[Token], edits: &mut Edits) -> Option<String> {
-    let words: Vec<&str> = parameter.iter().map(|token| edits.word(token)).collect();
+    let words: Vec<&str> = parameter.iter().map(|token| token.word).collect();
     let is_plain = |word: &&str| !matches!(*word, "(" | ")" | "[" | "]");
     if !words.iter().any(|word| is_local(word))
         || !words.contains(&"*")
@@ -80,10 +66,10 @@ fn local_argument(parameter: &[Token], edits: &mut Edits) -> Option<String> {
     let (first, last) = (parameter.first()?, parameter.last()?);
     let whole = first.at.start..last.at.end;
     // A directive in between would be lost.
-    if !last.is_name || edits.text(whole.clone()).contains('#') {
+    if !last.is_name() || edits.text(whole.clone()).contains('#') {
         return None;
     }
-    let name = edits.word(last);
+    let name = last.word;
     let kind: Vec<&str> = words[..words.len() - 1]
         .iter()
         .filter(|word| !is_local(word))

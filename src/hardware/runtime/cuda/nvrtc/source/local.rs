@@ -2,6 +2,7 @@
 
 use super::Token;
 use super::edit::Edits;
+use crate::codelet::opencl_c::behind;
 
 /// Whether a word is the qualifier of local memory.
 pub(super) fn is_local(word: &str) -> bool {
@@ -16,17 +17,17 @@ pub(super) fn is_local(word: &str) -> bool {
 pub(super) fn qualifiers(tokens: &[Token], edits: &mut Edits) -> Result<(), String> {
     let mut depth = 0usize;
     for (index, token) in tokens.iter().enumerate() {
-        match edits.word(token) {
+        match token.word {
             "(" => depth += 1,
             ")" => depth = depth.saturating_sub(1),
             // Branches of `#if` may open a parenthesis twice.
             ";" | "{" | "}" => depth = 0,
             word if is_local(word) => {
-                let by = match declared(&tokens[index + 1..], depth, edits) {
+                let by = match declared(&tokens[index + 1..], depth) {
                     Some(Declared::Pointer) => "",
                     Some(Declared::Memory) => "__shared__",
                     Some(Declared::Both) => {
-                        let line = edits.line(token);
+                        let line = token.line;
                         return Err(format!(
                             "line {line} declares local memory and a pointer to it at once; \
                              declare them separately"
@@ -52,14 +53,14 @@ enum Declared {
 }
 
 /// What the tokens behind a qualifier declare, in so many parentheses.
-fn declared(tokens: &[Token], depth: usize, edits: &Edits) -> Option<Declared> {
-    let word = |at: usize| tokens.get(at).map(|token| edits.word(token));
+fn declared(tokens: &[Token], depth: usize) -> Option<Declared> {
+    let word = |at: usize| tokens.get(at).map(|token| token.word);
     let mut at = 0;
     // The type and its qualifiers, then a name.
     while let Some(token) = tokens.get(at) {
-        match edits.word(token) {
-            "__attribute__" => at = behind(tokens, at + 1, edits),
-            _ if token.is_name => at += 1,
+        match token.word {
+            "__attribute__" => at = behind(tokens, at + 1),
+            _ if token.is_name() => at += 1,
             _ => break,
         }
     }
@@ -77,20 +78,4 @@ fn declared(tokens: &[Token], depth: usize, edits: &Edits) -> Option<Declared> {
         true => Some(Declared::Both),
         false => Some(Declared::Memory),
     }
-}
-
-/// The index behind the parenthesis that closes the one at `open`, or behind `open`.
-pub(super) fn behind(tokens: &[Token], open: usize, edits: &Edits) -> usize {
-    let mut depth = 0usize;
-    for (index, token) in tokens.iter().enumerate().skip(open) {
-        match edits.word(token) {
-            "(" => depth += 1,
-            ")" => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth == 0 {
-            return index + 1;
-        }
-    }
-    tokens.len()
 }

@@ -16,14 +16,14 @@
 mod edit;
 mod kernel;
 mod local;
-mod token;
 mod vector;
 
 #[cfg(test)]
 mod tests;
 
 use edit::Edits;
-use token::{Token, tokens};
+
+use crate::codelet::opencl_c::{Token, behind, lines};
 
 /// A source as NVRTC gets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,44 +35,75 @@ pub(super) struct Rewritten {
     pub keeps_operations_separate: bool,
 }
 
+/// What a name is replaced with.
+struct Macro<'t> {
+    name: Token<'t>,
+    /// Behind the name and its parameters.
+    body: Vec<Token<'t>>,
+}
+
+impl<'t> Macro<'t> {
+    /// Of the tokens of a `#define`.
+    fn of(tokens: &[Token<'t>]) -> Option<Self> {
+        let [_, name, rest @ ..] = tokens else {
+            return None;
+        };
+        // A macro has parameters where the parenthesis follows its name at once.
+        let is_called = |next: &Token| next.word == "(" && name.at.end == next.at.start;
+        let body = match rest.first().is_some_and(is_called) {
+            true => behind(tokens, 2),
+            false => 2,
+        };
+        Some(Self {
+            name: name.clone(),
+            body: tokens[body..].to_vec(),
+        })
+    }
+}
+
 /// Writes a source for NVRTC.
 ///
 /// # Errors
 /// What cannot be carried, with its line.
 pub(super) fn rewrite(text: &str) -> Result<Rewritten, String> {
-    let tokens = tokens(text);
     let mut edits = Edits::new(text);
+    let (mut code, mut macros) = (Vec::new(), Vec::new());
     let mut keeps_operations_separate = false;
-    for line in &tokens.others {
-        let words: Vec<&str> = line.iter().map(|token| edits.word(token)).collect();
+    for line in lines(text) {
+        if line.directive.is_none() {
+            code.extend(line.tokens);
+            continue;
+        }
+        let words: Vec<&str> = line.tokens.iter().map(|token| token.word).collect();
         match words[..] {
+            ["define", _, ..] => macros.extend(Macro::of(&line.tokens)),
             ["include" | "include_next", ..] => {
-                let line = edits.line(&line[0]);
                 return Err(format!(
-                    "line {line} includes a file, whose text is not read here; put the text in \
-                     its place"
+                    "line {} includes a file, whose text is not read here; put the text in its \
+                     place",
+                    line.tokens[0].line
                 ));
             }
             ["pragma", _, "FP_CONTRACT", "OFF"] => keeps_operations_separate = true,
             _ => {}
         }
     }
-    let bodies = tokens.macros.iter().map(|one| &one.body);
-    let streams = || std::iter::once(&tokens.code).chain(bodies.clone());
-    let lists = vector::lists(&tokens.macros, &edits);
-    kernel::local_arguments(&tokens.code, &mut edits);
+    let bodies = macros.iter().map(|one| &one.body);
+    let streams = || std::iter::once(&code).chain(bodies.clone());
+    let lists = vector::lists(&macros);
+    kernel::local_arguments(&code, &mut edits);
     for stream in streams() {
         local::qualifiers(stream, &mut edits)?;
         vector::literals(stream, &lists, &mut edits);
-        for token in stream.iter().filter(|token| token.is_name) {
-            if let Some(other) = other_name(edits.word(token)) {
+        for token in stream.iter().filter(|token| token.is_name()) {
+            if let Some(other) = other_name(token.word) {
                 edits.replace(token.at.clone(), other);
             }
         }
     }
     let mut swizzles: Vec<String> = streams()
         .flatten()
-        .map(|token| edits.word(token))
+        .map(|token| token.word)
         .filter(|word| vector::components(word).is_some())
         .map(str::to_owned)
         .collect();

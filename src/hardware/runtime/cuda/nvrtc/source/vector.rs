@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use super::edit::Edits;
-use super::token::{Macro, Token};
+use super::{Macro, Token};
+use crate::codelet::opencl_c::parts;
 
 /// Takes the parentheses from the type of a literal, `(float4)(a, b, c, d)` or
 /// `(float4){a, b, c, d}`. With a type of another name, `(pair)(a, b)`, only a literal has
@@ -14,18 +15,13 @@ pub(super) fn literals(tokens: &[Token], lists: &BTreeSet<&str>, edits: &mut Edi
         let [open, name, close, next] = window else {
             continue;
         };
-        let next = edits.word(next);
-        if edits.word(open) != "("
-            || !name.is_name
-            || edits.word(close) != ")"
-            || !matches!(next, "(" | "{")
-        {
+        let next = next.word;
+        if open.word != "(" || !name.is_name() || close.word != ")" || !matches!(next, "(" | "{") {
             continue;
         }
         let before = index.checked_sub(1).map(|before| &tokens[before]);
-        let is_literal = is_type(edits.word(name))
-            || (begins_value(before, edits)
-                && (next == "{" || has_several(&tokens[index + 3..], lists, edits)));
+        let is_literal = is_type(name.word)
+            || (begins_value(before) && (next == "{" || has_several(&tokens[index + 3..], lists)));
         if is_literal {
             edits.replace(open.at.clone(), " ");
             edits.replace(close.at.clone(), " ");
@@ -45,45 +41,32 @@ fn is_type(name: &str) -> bool {
 
 /// Whether what follows a token is a value, and not the arguments of a function or the
 /// statement of a condition.
-fn begins_value(before: Option<&Token>, edits: &Edits) -> bool {
+fn begins_value(before: Option<&Token>) -> bool {
     let Some(before) = before else {
         return true;
     };
-    match edits.word(before) {
+    match before.word {
         "return" | "else" | "case" => true,
         ")" | "]" => false,
-        _ => !before.is_name,
+        _ => !before.is_name(),
     }
 }
 
 /// The names of macros with commas of their own.
-pub(super) fn lists<'t>(macros: &[Macro], edits: &Edits<'t>) -> BTreeSet<&'t str> {
+pub(super) fn lists<'t>(macros: &[Macro<'t>]) -> BTreeSet<&'t str> {
     let mut lists = BTreeSet::from(["__VA_ARGS__"]);
-    for one in macros {
-        let mut depth = 0usize;
-        let is_list = one.body.iter().any(|token| match edits.word(token) {
-            "(" | "[" | "{" => {
-                depth += 1;
-                false
-            }
-            ")" | "]" | "}" => {
-                depth = depth.saturating_sub(1);
-                false
-            }
-            word => depth == 0 && word == ",",
-        });
-        if is_list {
-            lists.insert(edits.word(&one.name));
-        }
-    }
+    let is_list =
+        |body: &[Token]| parts(body).len() > 1 || body.last().is_some_and(|last| last.word == ",");
+    let several = macros.iter().filter(|one| is_list(&one.body));
+    lists.extend(several.map(|one| one.name.word));
     lists
 }
 
 /// Whether the parenthesis that begins here has several parts.
-fn has_several(tokens: &[Token], lists: &BTreeSet<&str>, edits: &Edits) -> bool {
+fn has_several(tokens: &[Token], lists: &BTreeSet<&str>) -> bool {
     let mut depth = 0usize;
     for token in tokens {
-        match edits.word(token) {
+        match token.word {
             "(" | "[" | "{" => depth += 1,
             ")" | "]" | "}" => {
                 depth = depth.saturating_sub(1);
