@@ -1,5 +1,5 @@
 //! Figures of simulated clusters: `cargo bench --bench cluster -- NAME`, where NAME is
-//! `slow`, `copies`, `paper`, `thousand`, `locality`, `overhead`, `regions` or `nodes`. They
+//! `slow`, `copies`, `paper`, `thousand`, `locality`, `regions` or `nodes`. They
 //! are virtual times, so they do not depend on this machine, except where real time is said,
 //! and those of `regions` and `nodes`.
 
@@ -12,13 +12,17 @@ use std::time::Instant;
 
 use pdawl::cluster::NodeId;
 use pdawl::cluster::protocol::Settings;
-use pdawl::cluster::space::Spaces;
-use pdawl::cluster::task::Task;
-use pdawl::engine::cluster::simulate::{Cluster, Computing, Options, Report, Slowdown, simulate};
+use pdawl::cluster::record::{ClusterOutcome, NodeRecord};
+use pdawl::codelet::Precision;
+use pdawl::engine::cluster::simulate::{
+    Cluster, Computing, NodeMachine, Options, Report, Slowdown, simulate,
+};
 use pdawl::machine::{ClusterStore, MachineStore};
 use pdawl::spread::NamedSpread;
+use pdawl::workload::cluster::program::Program;
+use pdawl::workload::cluster::{ClusterWorkload, ConvolutionWorkload, Fill, Placement, Product};
 
-use tasks::{Convolution, Equal, Product, matrix};
+use tasks::Equal;
 
 fn cluster(name: &str, computing: Computing) -> Cluster {
     let file = ClusterStore::of_user()
@@ -27,12 +31,32 @@ fn cluster(name: &str, computing: Computing) -> Cluster {
     Cluster::of(&file, &MachineStore::of_user(), computing).expect("its machines")
 }
 
-fn run(cluster: &Cluster, spaces: &Spaces, task: &Arc<dyn Task>, options: &Options) -> Report {
-    simulate(cluster, spaces, std::slice::from_ref(task), options).expect("the run ends")
+/// The cluster of a name, of which kernels reach this part of the rates.
+fn at_part(name: &str, computing: Computing, part: f64) -> Cluster {
+    let file = ClusterStore::of_user()
+        .find(name)
+        .expect("a shipped cluster");
+    let machines = file.machines(&MachineStore::of_user());
+    let nodes = machines.expect("its machines").into_iter().map(|mut file| {
+        let rates = file.devices.iter_mut();
+        let rates = rates.flat_map(|device| [&mut device.flops_f32, &mut device.flops_f64]);
+        for rate in rates.chain([&mut file.host.flops]).flatten() {
+            *rate *= part;
+        }
+        NodeMachine::new(Arc::new(file), computing)
+    });
+    Cluster {
+        nodes: nodes.collect(),
+        network: file.network.clone(),
+    }
 }
 
-fn copied(report: &Report) -> u64 {
-    report.nodes.iter().map(|node| node.counts.copied).sum()
+fn run(cluster: &Cluster, workload: &dyn ClusterWorkload, options: &Options) -> Report {
+    simulate(cluster, workload, BLOCK, options).expect("the run ends")
+}
+
+fn sum(outcome: &ClusterOutcome, of: fn(&NodeRecord) -> u64) -> u64 {
+    outcome.nodes.iter().map(of).sum()
 }
 
 /// Work a second of all devices of a node, in operations.
@@ -47,14 +71,9 @@ fn slow() {
     for computing in [Computing::Gpus, Computing::All] {
         let cluster = cluster("four", computing);
         let count = 1000;
-        let (spaces, ids) = Equal::spaces(count, 4);
         // 25 s on equal nodes.
         let flops = speed(&cluster) * 4.0 * 25.0 / count as f64;
-        let task: Arc<dyn Task> = Arc::new(Equal {
-            count,
-            flops,
-            spaces: ids,
-        });
+        let task = Equal::new(count, flops, 4);
         let (third, half) = (25.0 * 4.0 / (3.0 + 1.0 / 3.0), 12.5 + 50.0 / 3.1);
         let cases = [
             ("equal", 1.0, 0.0, 25.0),
@@ -74,25 +93,23 @@ fn slow() {
                     let options = Options {
                         spread,
                         seed,
-                        noise: 0.05,
+                        noise: Some(0.05),
                         slowdowns: vec![slowdown],
                         ..Options::default()
                     };
-                    let report = run(&cluster, &spaces, &task, &options);
-                    parts.push(ideal / report.seconds);
-                    last = Some(report);
+                    let report = run(&cluster, &task, &options);
+                    parts.push(ideal / report.outcome.seconds);
+                    last = Some(report.outcome);
                 }
                 parts.sort_by(f64::total_cmp);
-                let report = last.expect("five runs");
-                let back: u64 = report.nodes.iter().map(|node| node.counts.given_back).sum();
-                let requests = report.requests;
+                let outcome = last.expect("five runs");
+                let back = sum(&outcome, |node| node.given_back);
+                let [asked, brought] = outcome.requests.unwrap_or_default();
                 println!(
-                    "{computing:?} {case:18} {spread:10} median {:.3} worst {:.3} back {back} copied {} asked {} brought {}",
+                    "{computing:?} {case:18} {spread:10} median {:.3} worst {:.3} back {back} copied {} asked {asked} brought {brought}",
                     parts[2],
                     parts[0],
-                    copied(&report),
-                    requests.asked,
-                    requests.brought
+                    sum(&outcome, |node| node.copied),
                 );
             }
         }
@@ -111,69 +128,56 @@ fn copies() {
     let alike = [Computing::Gpus, Computing::All];
     for (computing, (noise, count)) in alike.iter().flat_map(|c| cases.map(|case| (*c, case))) {
         let cluster = cluster("unicorn", computing);
-        let (spaces, ids) = Equal::spaces(count, 10);
         let flops = speed(&cluster) * 10.0 * 20.0 / count as f64;
-        let task: Arc<dyn Task> = Arc::new(Equal {
-            count,
-            flops,
-            spaces: ids,
-        });
+        let task = Equal::new(count, flops, 10);
         for spread in NamedSpread::all() {
             let options = Options {
                 spread,
-                noise,
+                noise: Some(noise),
                 ..Options::default()
             };
-            let report = run(&cluster, &spaces, &task, &options);
+            let outcome = run(&cluster, &task, &options).outcome;
+            let [asked, brought] = outcome.requests.unwrap_or_default();
             println!(
-                "{computing:?}, 10 equal nodes, {count} subtasks, noise {noise}: {spread:10} {:.3} of ideal, copied {:.2} %, requests {} of {} brought work",
-                20.0 / report.seconds,
-                copied(&report) as f64 * 100.0 / count as f64,
-                report.requests.brought,
-                report.requests.asked,
+                "{computing:?}, 10 equal nodes, {count} subtasks, noise {noise}: {spread:10} {:.3} of ideal, copied {:.2} %, requests {brought} of {asked} brought work",
+                20.0 / outcome.seconds,
+                sum(&outcome, |node| node.copied) as f64 * 100.0 / count as f64,
             );
         }
     }
 }
 
-fn random_place(seed: u64, nodes: u32) -> impl FnMut(u64, u64) -> NodeId {
-    let mut random = fastrand::Rng::with_seed(seed);
-    move |_, _| NodeId(random.u32(..nodes))
+/// Rows and columns of blocks.
+const BLOCK: u64 = 2048;
+
+/// Contents that nobody asks for.
+fn unused() -> Fill {
+    Arc::new(|_, _| panic!("a simulation has no contents"))
 }
 
-fn convolution(nodes: u32) -> (Spaces, Arc<dyn Task>) {
-    let mut spaces = Spaces::default();
-    let size = (32768, 43008, 3);
-    let image = matrix(&mut spaces, size, 2048, random_place(1, nodes));
-    let result = matrix(&mut spaces, size, 2048, random_place(2, nodes));
-    let extent = spaces.extent(image);
-    let task = Convolution {
-        image: (image, extent),
-        result,
-        block: 2048,
-        filter: 31,
+fn convolution() -> Program {
+    let convolution = ConvolutionWorkload {
+        rows: 32768,
+        columns: 43008,
+        channels: 3,
+        size: 31,
+        placement: Placement::Random { seed: 1 },
+        image: unused(),
+        filter: unused(),
     };
-    (spaces, Arc::new(task))
+    convolution.program(BLOCK)
 }
 
-fn product(nodes: u32, seed: u64) -> (Spaces, Arc<dyn Task>) {
-    let mut spaces = Spaces::default();
-    let (side, block) = (32768, 2048);
-    let mut space = |seed| {
-        matrix(
-            &mut spaces,
-            (side, side, 4),
-            block,
-            random_place(seed, nodes),
-        )
+fn product(seed: u64) -> Program {
+    let product = Product {
+        rows: 32768,
+        columns: 32768,
+        depth: 32768,
+        precision: Precision::F32.into(),
+        a: unused(),
+        b: unused(),
     };
-    let ids = [space(3 * seed), space(3 * seed + 1), space(3 * seed + 2)];
-    let task = Product {
-        spaces: ids,
-        side,
-        block,
-    };
-    (spaces, Arc::new(task))
+    product.in_blocks(BLOCK, Placement::Random { seed })
 }
 
 /// Single-precision products on a Tesla M2070. Unicorn, section V: 5.1 TFLOP/s on 20 GPUs
@@ -186,12 +190,14 @@ const CONVOLUTION: f64 = 0.3;
 
 /// The paper's cluster, with and without prefetching.
 fn paper() {
+    let (convolution, product) = (convolution(), product(1));
     for computing in [Computing::Gpus, Computing::All] {
-        let cluster = cluster("unicorn", computing);
-        for (name, (spaces, task), efficiency, flops) in [
-            ("convolution", convolution(10), CONVOLUTION, 0.0),
-            ("product", product(10, 1), PRODUCT, 2.0 * 32768f64.powi(3)),
-        ] {
+        let workloads: [(&dyn ClusterWorkload, f64, f64); 2] = [
+            (&convolution, CONVOLUTION, 0.0),
+            (&product, PRODUCT, 2.0 * 32768f64.powi(3)),
+        ];
+        for (workload, part, flops) in workloads {
+            let cluster = at_part("unicorn", computing, part);
             for spread in [
                 NamedSpread::Together,
                 NamedSpread::Oblivious,
@@ -200,22 +206,21 @@ fn paper() {
                 let at = |prefetch| {
                     let options = Options {
                         spread,
-                        efficiency,
                         settings: Settings {
                             prefetch,
                             ..Settings::default()
                         },
                         ..Options::default()
                     };
-                    run(&cluster, &spaces, &task, &options)
+                    run(&cluster, workload, &options).outcome
                 };
                 let (with, without) = (at(2), at(0));
-                let moved: u64 = with.nodes.iter().map(|node| node.bytes_in).sum();
                 println!(
-                    "{computing:?} {name:12} {spread:10} {:.2} s, {:.2} TFLOP/s, {:.1} GB moved; without prefetching {:.2} s, {:.2} times",
+                    "{computing:?} {:12} {spread:10} {:.2} s, {:.2} TFLOP/s, {:.1} GB moved; without prefetching {:.2} s, {:.2} times",
+                    workload.name(),
                     with.seconds,
                     flops / with.seconds / 1e12,
-                    moved as f64 / 1e9,
+                    sum(&with, |node| node.received_bytes) as f64 / 1e9,
                     without.seconds,
                     without.seconds / with.seconds,
                 );
@@ -235,29 +240,23 @@ fn peak_memory() -> String {
 fn thousand() {
     let cluster = cluster("thousand", Computing::All);
     let count = 1_000_000;
-    let (spaces, ids) = Equal::spaces(count, 1024);
     let ideal = 20.0;
     let flops = speed(&cluster) * 1024.0 * ideal / count as f64;
-    let task: Arc<dyn Task> = Arc::new(Equal {
-        count,
-        flops,
-        spaces: ids,
-    });
+    let task = Equal::new(count, flops, 1024);
     for spread in NamedSpread::all() {
         let options = Options {
             spread,
-            noise: 0.05,
+            noise: Some(0.05),
             ..Options::default()
         };
         let begin = Instant::now();
-        let report = run(&cluster, &spaces, &task, &options);
+        let report = run(&cluster, &task, &options);
         println!(
-            "{spread:10} {:.3} of ideal, copied {:.3} %, {} messages; real: {:.1} s, of which node 0 decided {:.1} s; {}",
-            ideal / report.seconds,
-            copied(&report) as f64 * 100.0 / count as f64,
+            "{spread:10} {:.3} of ideal, copied {:.3} %, {} messages; real: {:.1} s; {}",
+            ideal / report.outcome.seconds,
+            sum(&report.outcome, |node| node.copied) as f64 * 100.0 / count as f64,
             report.messages,
             begin.elapsed().as_secs_f64(),
-            report.decided.as_secs_f64(),
             peak_memory(),
         );
     }
@@ -267,63 +266,40 @@ fn thousand() {
 fn locality() {
     for computing in [Computing::Gpus, Computing::All] {
         for bandwidth in [3.2e9, 1.25e9, 0.456e9] {
-            let mut cluster = cluster("unicorn", computing);
+            let mut cluster = at_part("unicorn", computing, PRODUCT);
             cluster.network.bandwidth = bandwidth;
             for seed in 1..=3 {
-                let (spaces, task) = product(10, seed);
+                let workload = product(seed);
                 let at = |spread| {
                     let options = Options {
                         spread,
-                        efficiency: PRODUCT,
                         ..Options::default()
                     };
-                    run(&cluster, &spaces, &task, &options)
+                    run(&cluster, &workload, &options).outcome
                 };
                 let (with, without) = (at(NamedSpread::Together), at(NamedSpread::Oblivious));
-                let moved = |report: &Report| report.nodes.iter().map(|n| n.bytes_in).sum::<u64>();
+                let moved = |outcome| sum(outcome, |node| node.received_bytes) as f64 / 1e9;
                 println!(
                     "{computing:?} {:.2} GB/s, placement {seed}: {:.2} s, oblivious {:.2} s: {:.1} % faster; {:.1} and {:.1} GB",
                     bandwidth / 1e9,
                     with.seconds,
                     without.seconds,
                     (without.seconds / with.seconds - 1.0) * 100.0,
-                    moved(&with) as f64 / 1e9,
-                    moved(&without) as f64 / 1e9,
+                    moved(&with),
+                    moved(&without),
                 );
             }
         }
     }
 }
 
-/// Real time to decide, beside the simulated time of the paper's convolution.
-fn overhead() {
-    let cluster = cluster("unicorn", Computing::All);
-    let (spaces, task) = convolution(10);
-    for spread in NamedSpread::all() {
-        let options = Options {
-            spread,
-            efficiency: CONVOLUTION,
-            ..Options::default()
-        };
-        let report = run(&cluster, &spaces, &task, &options);
-        let decided = report.decided.as_secs_f64();
-        println!(
-            "{spread:10} 336 subtasks: {:.2} s simulated, node 0 took {:.2} ms: {:.3} %",
-            report.seconds,
-            decided * 1e3,
-            decided / report.seconds * 100.0
-        );
-    }
-}
-
 fn main() {
-    let figures: [(&str, fn()); 8] = [
+    let figures: [(&str, fn()); 7] = [
         ("slow", slow),
         ("copies", copies),
         ("paper", paper),
         ("thousand", thousand),
         ("locality", locality),
-        ("overhead", overhead),
         ("regions", regions::figure),
         ("nodes", nodes::figure),
     ];

@@ -2,9 +2,7 @@
 
 use pdawl::cluster::protocol::Settings;
 use pdawl::cluster::wire::environment::Launched;
-use pdawl::engine::cluster::simulate::{
-    Cluster, Computing, Options, Report, simulate_bands, simulate_workload,
-};
+use pdawl::engine::cluster::simulate::{Cluster, Computing, Options, Report, simulate};
 use pdawl::machine::{ClusterFile, ClusterStore, MachineFile, MachineStore};
 use pdawl::report::run::Details;
 use pdawl::report::run::nodes::{Asked, BusiestPart, report};
@@ -24,13 +22,6 @@ struct Simulation<'a> {
     noise: Option<f64>,
     seed: u64,
     traces: bool,
-}
-
-impl Simulation<'_> {
-    /// The relative standard deviation of subtasks' times.
-    fn noise(&self) -> f64 {
-        self.noise.unwrap_or(0.0)
-    }
 }
 
 /// Subtasks of a task that are simulated. So many take a minute, as a subtask takes
@@ -67,12 +58,8 @@ pub fn run_job(
     };
     described.fit(prepared)?;
     let simulated = described.simulate(prepared, &simulation)?;
+    let outcome = simulated.outcome;
     let workload = prepared.described(prepared.workload.tasks());
-    let names = described
-        .machines
-        .iter()
-        .map(|machine| machine.name.clone());
-    let outcome = simulated.outcome(&names.collect::<Vec<_>>(), prepared.workload.tasks());
     let notes = notes(prepared, &file, described.machines.len() as u64);
     let Some(first) = described.machines.first() else {
         return Err(Failure::failed(
@@ -183,12 +170,6 @@ impl DescribedCluster {
         simulation: &Simulation,
     ) -> Result<Report, Failure> {
         self.check(prepared)?;
-        if let Some(bands) = prepared.workload.bands() {
-            let cluster = (&self.machines[..], &self.file.network);
-            let random = (simulation.seed, simulation.noise);
-            let traces = simulation.traces;
-            return simulate_bands(cluster, bands, random, traces).map_err(Failure::of);
-        }
         let cluster = self.cluster(prepared.computing)?;
         let options = Options {
             spread: simulation.spread.spread(),
@@ -196,13 +177,12 @@ impl DescribedCluster {
                 prefetch: simulation.spread.prefetch(),
                 ..Settings::default()
             },
-            noise: simulation.noise(),
+            noise: simulation.noise,
             seed: simulation.seed,
             traces: simulation.traces,
             ..Options::default()
         };
-        simulate_workload(&cluster, &*prepared.workload, prepared.tile, &options)
-            .map_err(Failure::of)
+        simulate(&cluster, &*prepared.workload, prepared.tile, &options).map_err(Failure::of)
     }
 
     /// Checks that a workload's subtasks are not too many, and that a node's part of all

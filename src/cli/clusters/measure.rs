@@ -145,7 +145,7 @@ fn save(
     let saved = SavedReport {
         kind: "cluster",
         name: &args.name,
-        machine: &names[measured.nodes[0].machine],
+        machine: &names[measured.of_rank[0]],
         simulated: false,
         file: &path,
     };

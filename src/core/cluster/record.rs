@@ -97,7 +97,7 @@ pub struct DevicePart {
 }
 
 /// A run over a cluster, as its first node sees it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct ClusterOutcome {
     /// From the first task's begin to the last one's end.
     pub seconds: f64,

@@ -409,11 +409,11 @@ impl<'a> Node<'a> {
         let (message, at) = decode(&bytes).ok_or_else(no_message)?;
         match message {
             Message::Data { request, at: first } => {
+                self.record.received_bytes += (bytes.len() - at) as u64;
                 // Of a task that has ended, nothing is wanted.
                 let Some(sources) = self.requests.get(&request) else {
                     return Ok(());
                 };
-                self.record.received_bytes += (bytes.len() - at) as u64;
                 let Subtasks { graph, store, .. } = &mut self.subtasks;
                 let (asked, data) = ((request, &sources[..]), (first, &bytes[at..]));
                 let received = store.receive(graph, self.runtime, &self.spaces, asked, data)?;

@@ -170,7 +170,7 @@ impl Subtasks {
     /// A kernel has ended, and with it perhaps its subtask.
     pub(super) fn ended(&mut self, running: Running, ended: &Ended) -> Option<EndedSubtask> {
         let device = DeviceIndex(ended.device as u32);
-        let took = (ended.seconds * 1e9) as Nanos;
+        let took = (ended.seconds * 1e9).round() as Nanos;
         let (task, subtask) = (running.task, running.subtask);
         let fastest = running.expected.iter().copied().min_by(f64::total_cmp);
         let fastest = fastest.unwrap_or(0.0).max(1e-12);
@@ -202,7 +202,7 @@ impl Subtasks {
         let parts = divided.ended.iter();
         Some(EndedSubtask {
             device,
-            took: (took as f64 / fraction) as Nanos,
+            took: (took as f64 / fraction).round() as Nanos,
             task,
             subtask,
             parts: parts.map(|(device, took, _)| (*device, *took)).collect(),

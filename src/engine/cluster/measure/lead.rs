@@ -1,16 +1,20 @@
-//! What rank 0 orders, one thing after the other.
+//! What rank 0 orders, one thing after the other. All figures of the network come of the same
+//! order: to send messages to a rank, and to tell how long it took until that has them.
 
 use super::figures::{self, Pair};
 use super::machines::{Introduced, Kind, kinds};
 use super::pairs::{across, pairs};
-use super::peer::{Peer, median};
-use super::talk::Talk;
-use super::{ClusterError, FoundMachine, MeasureOptions, MeasuredCluster, MeasuredNode};
-use crate::machine::MachineFile;
+use super::peer::{Peer, Sending, Talk, Took};
+use super::{ClusterError, FoundMachine, MeasureOptions, MeasuredCluster, ThisMachine};
 use crate::time::Nanos;
 
-/// Floods of a pair. Another process may take the core of a rank in some of them.
-const FLOODS: usize = 5;
+/// Round trips of a pair. The median of so many is not disturbed by a few.
+const TRIPS: u32 = 102;
+
+/// Messages of a flood, many more than are on the way at once, and floods of a pair: another
+/// process may take the core of a rank in some of them.
+const FLOOD: u32 = 1000;
+const FLOODS: u32 = 6;
 
 /// Bytes of the first large message, and how much longer the next one is.
 const FIRST_BYTES: u64 = 1 << 20;
@@ -23,98 +27,75 @@ const LONG: Nanos = 50_000_000;
 /// Measures the machines of all ranks, then the network.
 pub(super) fn lead(
     peer: &mut Peer,
-    known: &dyn Fn(&str) -> Option<MachineFile>,
+    this: ThisMachine,
     options: MeasureOptions,
     progress: &mut dyn FnMut(&str),
 ) -> Result<MeasuredCluster, ClusterError> {
-    let ranks = introduced(peer)?;
-    let (kinds, of_rank) = kinds(&ranks, known);
+    let count = peer.size();
+    let mut ranks = vec![peer.introduced(&this); count];
+    for _ in 1..count {
+        let (from, here) = peer.wait(|from, talk| match talk {
+            Talk::Here(here) => Some((from, here.clone())),
+            _ => None,
+        })?;
+        ranks[from] = here;
+    }
     progress("machines");
-    let machines = machines(peer, kinds)?;
-    let count = ranks.len();
+    let (machines, of_rank) = machines(peer, this, &ranks)?;
     let all_pairs = pairs(count);
     let mut measured = Vec::new();
     // All send at once what the slowest pair sent.
     let mut bytes = options.most_bytes;
-    for [one, other] in &all_pairs {
-        progress(&format!("nodes {one} and {other}"));
-        let (pair, sent) = between(peer, [*one, *other], options.most_bytes)?;
+    for pair in all_pairs {
+        progress(&format!("nodes {} and {}", pair[0], pair[1]));
+        let (pair, sent) = between(peer, pair, options.most_bytes)?;
         measured.push(pair);
         bytes = bytes.min(sent);
     }
     progress("all nodes at once");
-    let all = sending(peer, across(count), bytes)?;
-    let rate = all.iter().map(|took| rate(bytes, *took)).sum();
+    let all = ordered(peer, across(count), large(bytes))?;
+    let rate = all.iter().map(|took| rate(bytes, took.all)).sum();
     let (network, source) = figures::network(count, &measured, rate);
-    let nodes = ranks.into_iter().zip(of_rank);
     Ok(MeasuredCluster {
-        nodes: nodes
-            .map(|(rank, machine)| MeasuredNode {
-                host: rank.host,
-                machine,
-            })
-            .collect(),
+        hosts: ranks.into_iter().map(|rank| rank.host).collect(),
+        of_rank,
         machines,
         network,
         source,
     })
 }
 
-/// What all ranks tell of themselves.
-fn introduced(peer: &mut Peer) -> Result<Vec<Introduced>, ClusterError> {
-    let mut ranks: Vec<Option<Introduced>> = vec![None; peer.size()];
-    while ranks.contains(&None) {
-        if let (
-            from,
-            Talk::Here {
-                host,
-                fingerprint,
-                file,
-            },
-        ) = peer.receive()?
-        {
-            ranks[from] = Some(Introduced {
-                host,
-                fingerprint,
-                file,
-            });
-        }
+/// The machines of all kinds, and each rank's. Those without a file are measured, all at once.
+fn machines(
+    peer: &mut Peer,
+    this: ThisMachine,
+    ranks: &[Introduced],
+) -> Result<(Vec<FoundMachine>, Vec<usize>), ClusterError> {
+    let (kinds, of_rank) = kinds(ranks, this.known);
+    let unknown = kinds.iter().filter(|kind| kind.file.is_none());
+    for kind in unknown.filter(|kind| kind.first > 0) {
+        peer.tell(kind.first, &Talk::MeasureMachine)?;
     }
-    Ok(ranks.into_iter().flatten().collect())
-}
-
-/// The machine of each kind. Those without a file are measured, all at once.
-fn machines(peer: &mut Peer, kinds: Vec<Kind>) -> Result<Vec<FoundMachine>, ClusterError> {
-    let mut measured: Vec<(usize, MachineFile)> = Vec::new();
-    let without = kinds.iter().filter(|kind| kind.file.is_none());
-    let without: Vec<usize> = without.map(|kind| kind.first).collect();
-    for rank in &without {
-        peer.tell(*rank, &Talk::MeasureMachine)?;
-    }
-    while measured.len() < without.len() {
-        match peer.receive()? {
-            (from, Talk::Machine { file }) => measured.push((from, *file)),
-            (from, Talk::NoMachine { why }) => {
-                let why = format!("the machine of node {from} cannot be measured: {why}");
-                return Err(ClusterError::Stopped(why));
+    let mut machines = Vec::new();
+    for Kind { file, first, .. } in kinds {
+        let (file, measured_by) = match (file, first) {
+            (Some(file), _) => (Ok(file), None),
+            (None, 0) => ((this.measure)().map(Box::new), Some(0)),
+            (None, rank) => {
+                let measured = peer.wait(|from, talk| match talk {
+                    Talk::Machine(machine) if from == rank => Some(machine.clone()),
+                    _ => None,
+                });
+                (measured?, Some(rank))
             }
-            _ => {}
-        }
+        };
+        let file = *file.map_err(|why| {
+            let why = format!("the machine of node {first} cannot be measured: {why}");
+            ClusterError::Stopped(why)
+        })?;
+        machines.push(FoundMachine { file, measured_by });
     }
-    let found = kinds.into_iter().filter_map(|kind| match kind.file {
-        Some(file) => Some(FoundMachine {
-            file: *file,
-            measured_by: None,
-        }),
-        None => measured
-            .iter()
-            .find(|(rank, _)| *rank == kind.first)
-            .map(|(rank, file)| FoundMachine {
-                file: file.clone(),
-                measured_by: Some(*rank),
-            }),
-    });
-    Ok(found.collect())
+    Ok((machines, of_rank))
 }
 
 /// Measures two ranks. The result has the bytes of the longest message, too.
@@ -123,25 +104,32 @@ fn between(
     [one, other]: [usize; 2],
     most: u64,
 ) -> Result<(Pair, u64), ClusterError> {
-    let (round_trip, latency) = peer.trip(one, other)?;
-    let mut paces = Vec::new();
-    for _ in 0..FLOODS {
-        paces.push(peer.ordered(one, &Talk::Flood { to: other })?);
-    }
-    let pace = median(paces.into_iter());
+    let mut send = |bytes, count, times| {
+        let sending = |to| Sending {
+            to,
+            bytes,
+            count,
+            times,
+        };
+        let took = ordered(peer, [(one, other)].into_iter(), sending)?;
+        Ok::<Took, ClusterError>(took[0])
+    };
+    let trip = send(0, 1, TRIPS)?;
+    let pace = send(0, FLOOD, FLOODS)?.all / u64::from(FLOOD);
     let mut bytes = FIRST_BYTES.min(most);
     let took = loop {
-        let took = peer.ordered(one, &Talk::Send { to: other, bytes })?;
+        let took = send(bytes, 1, 1)?.all;
         if took >= LONG || bytes >= most {
             break took;
         }
         bytes = (bytes * GROWTH).min(most);
     };
-    let both = sending(peer, [(one, other), (other, one)].into_iter(), bytes)?;
-    let slower = both.into_iter().max().unwrap_or(0);
+    let both = [(one, other), (other, one)];
+    let both = ordered(peer, both.into_iter(), large(bytes))?;
+    let slower = both.iter().map(|took| took.all).max().unwrap_or(0);
     let pair = Pair {
-        round_trip,
-        latency,
+        round_trip: trip.all,
+        latency: trip.between / 2,
         pace,
         one_way: rate(bytes, took),
         both_ways: rate(bytes, slower),
@@ -149,18 +137,38 @@ fn between(
     Ok((pair, bytes))
 }
 
-/// Ranks send to others at the same time. How long each took.
-fn sending(
+/// One large message.
+fn large(bytes: u64) -> impl Fn(usize) -> Sending {
+    move |to| Sending {
+        to,
+        bytes,
+        count: 1,
+        times: 1,
+    }
+}
+
+/// Has ranks send to others at the same time. What each took, in any order.
+fn ordered(
     peer: &mut Peer,
     flows: impl Iterator<Item = (usize, usize)>,
-    bytes: u64,
-) -> Result<Vec<Nanos>, ClusterError> {
-    let mut count = 0;
-    for (from, to) in flows {
-        peer.tell(from, &Talk::Send { to, bytes })?;
-        count += 1;
+    sending: impl Fn(usize) -> Sending,
+) -> Result<Vec<Took>, ClusterError> {
+    let (own, others): (Vec<_>, Vec<_>) = flows.partition(|(from, _)| *from == 0);
+    for (from, to) in &others {
+        peer.tell(*from, &Talk::Send(sending(*to)))?;
     }
-    (0..count).map(|_| peer.took()).collect()
+    let mut all = Vec::new();
+    for (_, to) in own {
+        all.push(peer.send(sending(to))?);
+    }
+    for _ in others {
+        let took = peer.wait(|_, talk| match talk {
+            Talk::Took(took) => Some(*took),
+            _ => None,
+        });
+        all.push(took?);
+    }
+    Ok(all)
 }
 
 /// Bytes a second.

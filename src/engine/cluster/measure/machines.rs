@@ -1,9 +1,11 @@
 //! Which ranks have the same machine, and who measures it.
 
+use serde::{Deserialize, Serialize};
+
 use crate::machine::MachineFile;
 
-/// What a rank reported of itself.
-#[derive(Clone, Debug, PartialEq)]
+/// What a rank tells of itself.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Introduced {
     pub host: String,
     pub fingerprint: String,

@@ -1,7 +1,7 @@
 //! Measures a cluster: the machines of its nodes, and the network between them.
 //!
 //! All ranks call [`measure`]. Rank 0 leads (`lead`): it orders one thing after the other
-//! and hears what ranks measured. Every rank answers the others at any time (`peer`).
+//! and hears what ranks measured. Every rank answers the others while it waits (`peer`).
 //! `machines` decides which ranks measure their machines, `pairs` who exchanges messages
 //! with whom, and `figures` makes a cluster file's figures of what was measured.
 
@@ -10,7 +10,6 @@ mod lead;
 mod machines;
 mod pairs;
 mod peer;
-mod talk;
 #[cfg(test)]
 mod tests;
 
@@ -51,22 +50,15 @@ impl Default for MeasureOptions {
 /// A measured cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredCluster {
-    /// By rank.
-    pub nodes: Vec<MeasuredNode>,
+    /// By rank: what its system calls itself.
+    pub hosts: Vec<String>,
+    /// By rank: its machine, by the place in [`Self::machines`].
+    pub of_rank: Vec<usize>,
     /// Unlike machines.
     pub machines: Vec<FoundMachine>,
     pub network: NetworkSpec,
     /// Where the network's figures come from, by key.
     pub source: BTreeMap<String, String>,
-}
-
-/// A node of a measured cluster.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MeasuredNode {
-    /// What its system calls itself.
-    pub host: String,
-    /// Its machine, by the place in [`MeasuredCluster::machines`].
-    pub machine: usize,
 }
 
 /// The machine of some nodes.
@@ -97,13 +89,11 @@ pub fn measure(
         ));
     }
     let is_first = wire.rank() == 0;
-    let known = this.known;
-    let mut peer = Peer::new(wire, this, stop);
-    peer.introduce()?;
+    let mut peer = Peer::new(wire, stop);
     if !is_first {
-        return peer.follow().map(|()| None);
+        return peer.follow(this).map(|()| None);
     }
-    match lead::lead(&mut peer, known, options, progress) {
+    match lead::lead(&mut peer, this, options, progress) {
         Ok(measured) => peer.dismiss(None).map(|()| Some(measured)),
         Err(error) => {
             // The others learn why; an error of telling them would hide the first one.
@@ -129,8 +119,7 @@ impl MeasuredCluster {
     /// [`Self::machines`].
     pub fn file(&self, name: &str, machines: &[String]) -> ClusterFile {
         let mut nodes: Vec<NodesSpec> = Vec::new();
-        for node in &self.nodes {
-            let machine = &machines[node.machine];
+        for machine in self.of_rank.iter().map(|machine| &machines[*machine]) {
             match nodes.last_mut() {
                 Some(last) if last.machine == *machine => last.count += 1,
                 _ => nodes.push(NodesSpec {
@@ -139,14 +128,14 @@ impl MeasuredCluster {
                 }),
             }
         }
-        let mut hosts: Vec<&str> = self.nodes.iter().map(|node| node.host.as_str()).collect();
+        let mut hosts = self.hosts.clone();
         hosts.dedup();
         let more = match hosts.len().saturating_sub(NAMED_HOSTS) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
         hosts.truncate(NAMED_HOSTS);
-        let count = self.nodes.len();
+        let count = self.hosts.len();
         let measured = self.machines.iter().zip(machines).map(|(found, machine)| {
             let source = match found.measured_by {
                 Some(rank) => format!("measured by node {rank} with `pdawl cluster measure`"),

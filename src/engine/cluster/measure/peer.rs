@@ -1,70 +1,91 @@
-//! A rank that does what rank 0 orders, and answers the others.
+//! A rank: what ranks tell each other, how one sends, and how it waits.
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use serde::{Deserialize, Serialize};
+
 use super::super::encode::{decode, encode};
 use super::super::turn::{AWAKE, PAUSE};
-use super::talk::Talk;
+use super::machines::Introduced;
 use super::{ClusterError, ThisMachine};
+use crate::machine::MachineFile;
 use crate::time::Nanos;
 use pdawl_core::cluster::NodeId;
 use pdawl_core::cluster::wire::{Arrived, Wire};
 
-/// Round trips of a pair. The median of so many is not disturbed by a few.
-const TRIPS: usize = 101;
-
-/// Messages of a flood, many more than are on the way at once.
-const FLOOD: u32 = 1000;
-
 /// Time for the last messages to leave.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// A small message there and another one back.
-#[derive(Clone, Copy)]
-struct Trip {
-    took: Nanos,
-    /// Without what both ranks did.
-    between: Nanos,
+/// A message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Talk {
+    /// To rank 0: a rank.
+    Here(Introduced),
+    /// Orders of rank 0, and their answers. A machine that cannot be measured has a reason.
+    MeasureMachine,
+    Machine(Result<Box<MachineFile>, String>),
+    Send(Sending),
+    Took(Took),
+    /// The measurement ends: all is measured, or a rank says why it cannot go on.
+    End {
+        why: Option<String>,
+    },
+    /// A message that is measured, after which so many follow.
+    Bulk {
+        left: u32,
+    },
+    /// All of them have arrived. How long the rank took for the last one of those before.
+    Receipt {
+        before: u64,
+    },
+}
+
+/// Messages to a rank, one after the other, and its receipt, so often.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Sending {
+    pub to: usize,
+    /// Of the first message.
+    pub bytes: u64,
+    /// At least 1.
+    pub count: u32,
+    pub times: u32,
+}
+
+/// The median time until the receipt, and of what is left of that without the times in which a
+/// rank sends or takes a message.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Took {
+    pub all: u64,
+    pub between: u64,
 }
 
 /// A rank.
-pub(super) struct Peer<'w, 'm> {
+pub(super) struct Peer<'w> {
     wire: &'w mut dyn Wire,
-    this: ThisMachine<'m>,
     stop: &'w AtomicBool,
     /// Until when it polls without pauses.
     awake_until: Instant,
     /// When the poll began that has delivered the last message.
     polled: Instant,
-    /// When the last ping began, and how long it took to send it.
-    pinged: Instant,
-    pinging: Nanos,
-    /// How long this rank took for the last ping of another one, from the poll that
-    /// delivered it until the answer had been sent.
+    /// How long this rank took for the last message that it has answered, from the poll that
+    /// delivered it until the receipt had been sent.
     answering: Nanos,
-    trips: Vec<Trip>,
-    /// When the data that it sends left.
-    sent: Instant,
-    /// When the first message of a flood arrived.
-    flooded: Option<Instant>,
+    /// What has come, and nobody has waited for.
+    kept: VecDeque<(usize, Talk)>,
 }
 
-impl<'w, 'm> Peer<'w, 'm> {
-    pub fn new(wire: &'w mut dyn Wire, this: ThisMachine<'m>, stop: &'w AtomicBool) -> Self {
+impl<'w> Peer<'w> {
+    pub fn new(wire: &'w mut dyn Wire, stop: &'w AtomicBool) -> Self {
         let now = Instant::now();
         Self {
             wire,
-            this,
             stop,
             awake_until: now,
             polled: now,
-            pinged: now,
-            pinging: 0,
             answering: 0,
-            trips: Vec::new(),
-            sent: now,
-            flooded: None,
+            kept: VecDeque::new(),
         }
     }
 
@@ -73,31 +94,41 @@ impl<'w, 'm> Peer<'w, 'm> {
         self.wire.size()
     }
 
-    /// Tells rank 0 of this rank.
-    pub fn introduce(&mut self) -> Result<(), ClusterError> {
-        let here = Talk::Here {
+    /// What this rank tells of itself.
+    pub fn introduced(&self, this: &ThisMachine) -> Introduced {
+        Introduced {
             host: self.wire.host_name().to_owned(),
-            fingerprint: self.this.fingerprint.clone(),
-            file: (self.this.known)(&self.this.fingerprint).map(Box::new),
-        };
-        self.tell(0, &here)
+            fingerprint: this.fingerprint.clone(),
+            file: (this.known)(&this.fingerprint).map(Box::new),
+        }
     }
 
     /// Does what rank 0 orders until it says that all is measured.
-    pub fn follow(&mut self) -> Result<(), ClusterError> {
+    pub fn follow(&mut self, this: ThisMachine) -> Result<(), ClusterError> {
+        let followed = self.obey(this);
+        if let Err(error) = &followed
+            && !matches!(error, ClusterError::Stopped(_))
+        {
+            // Rank 0 would wait for this rank. If it cannot be told, it notices the loss.
+            let why = Some(format!("node {}: {error}", self.wire.rank()));
+            let _ = self.tell(0, &Talk::End { why });
+        }
+        followed
+    }
+
+    fn obey(&mut self, this: ThisMachine) -> Result<(), ClusterError> {
+        self.tell(0, &Talk::Here(self.introduced(&this)))?;
         loop {
-            match self.receive() {
-                Ok((_, Talk::End { .. })) => return Ok(()),
-                Ok(_) => {}
-                Err(ClusterError::Stopped(why)) => return Err(ClusterError::Stopped(why)),
-                Err(error) => {
-                    // Rank 0 would wait for this rank. If it cannot be told, it notices
-                    // the loss.
-                    let why = Some(format!("node {}: {error}", self.wire.rank()));
-                    let _ = self.tell(0, &Talk::End { why });
-                    return Err(error);
-                }
-            }
+            let order = self.wait(|_, talk| match talk {
+                Talk::MeasureMachine | Talk::Send(_) | Talk::End { .. } => Some(talk.clone()),
+                _ => None,
+            });
+            let answer = match order? {
+                Talk::MeasureMachine => Talk::Machine((this.measure)().map(Box::new)),
+                Talk::Send(sending) => Talk::Took(self.send(sending)?),
+                _ => return Ok(()),
+            };
+            self.tell(0, &answer)?;
         }
     }
 
@@ -110,47 +141,59 @@ impl<'w, 'm> Peer<'w, 'm> {
         Ok(self.wire.send(to, encode(talk)?)?)
     }
 
-    /// Orders something of a rank, and waits until it is done.
-    pub fn ordered(&mut self, rank: usize, order: &Talk) -> Result<Nanos, ClusterError> {
-        self.tell(rank, order)?;
-        self.took()
-    }
-
-    /// Orders round trips of a rank to another one. The result is the time of one, and the
-    /// part of half of it in which no rank does anything.
-    pub fn trip(&mut self, from: usize, to: usize) -> Result<(Nanos, Nanos), ClusterError> {
-        self.tell(from, &Talk::PingPong { to })?;
-        loop {
-            if let (
-                _,
-                Talk::Tripped {
-                    round_trip,
-                    latency,
-                },
-            ) = self.receive()?
-            {
-                return Ok((round_trip, latency));
+    /// Sends messages, and waits until the rank has them.
+    pub fn send(&mut self, sending: Sending) -> Result<Took, ClusterError> {
+        let Sending {
+            to,
+            bytes,
+            count,
+            times,
+        } = sending;
+        let (mut all, mut between) = (Vec::new(), Vec::new());
+        for _ in 0..times {
+            let mut first = encode(&Talk::Bulk { left: count - 1 })?;
+            // Numbers other than 0, so that the memory is there before the time begins.
+            first.resize(first.len() + bytes as usize, 1);
+            let began = Instant::now();
+            self.wire.send(to, first)?;
+            for left in (0..count - 1).rev() {
+                self.tell(to, &Talk::Bulk { left })?;
             }
+            let sent = since(began);
+            let before = self.wait(|_, talk| match talk {
+                Talk::Receipt { before } => Some(*before),
+                _ => None,
+            })?;
+            let took = since(began);
+            all.push(took);
+            between.push(took.saturating_sub(sent + since(self.polled) + before));
         }
+        // The first receipt does not know how long the other rank takes for one.
+        let first = usize::from(times > 1);
+        Ok(Took {
+            all: median(&mut all[first..]),
+            between: median(&mut between[first..]),
+        })
     }
 
-    /// How long something took that was ordered.
-    pub fn took(&mut self) -> Result<Nanos, ClusterError> {
-        loop {
-            if let (_, Talk::Took { ns }) = self.receive()? {
-                return Ok(ns);
-            }
+    /// Waits for a message of a rank of which something is wanted, and answers meanwhile what
+    /// others send.
+    pub fn wait<T>(
+        &mut self,
+        wanted: impl Fn(usize, &Talk) -> Option<T>,
+    ) -> Result<T, ClusterError> {
+        let mut kept = self.kept.iter().enumerate();
+        let known = kept.find_map(|(place, (from, talk))| Some((place, wanted(*from, talk)?)));
+        if let Some((place, found)) = known {
+            self.kept.remove(place);
+            return Ok(found);
         }
-    }
-
-    /// The next message that is more than an order or an answer, which it deals with itself.
-    pub fn receive(&mut self) -> Result<(usize, Talk), ClusterError> {
         loop {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(ClusterError::Interrupted);
             }
             let polled = Instant::now();
-            match self.wire.poll()? {
+            let (from, bytes) = match self.wire.poll()? {
                 Some(Arrived::Lost { rank, why }) => {
                     let why = format!("node {rank} was lost: {why}; start the measurement again");
                     return Err(ClusterError::Stopped(why));
@@ -159,113 +202,37 @@ impl<'w, 'm> Peer<'w, 'm> {
                     let (me, by) = (NodeId(self.wire.rank() as u32), NodeId(by as u32));
                     return Err(ClusterError::Excluded { me, by });
                 }
-                Some(Arrived::Message { from, bytes }) => {
-                    self.polled = polled;
-                    self.awake_until = Instant::now() + AWAKE;
-                    let Some((talk, _)) = decode::<Talk>(&bytes) else {
-                        let from = format!("node {from}");
-                        return Err(ClusterError::NoMessage { from });
-                    };
-                    match self.answer(from, talk)? {
-                        Some(Talk::End { why: Some(why) }) => {
-                            return Err(ClusterError::Stopped(why));
-                        }
-                        Some(talk) => return Ok((from, talk)),
-                        None => {}
-                    }
-                }
+                Some(Arrived::Message { from, bytes }) => (from, bytes),
                 // As nodes do that run tasks.
-                None if Instant::now() < self.awake_until => std::thread::yield_now(),
-                None => self.wire.rest(PAUSE)?,
+                None => {
+                    match Instant::now() < self.awake_until {
+                        true => std::thread::yield_now(),
+                        false => self.wire.rest(PAUSE)?,
+                    }
+                    continue;
+                }
+            };
+            self.polled = polled;
+            self.awake_until = Instant::now() + AWAKE;
+            let Some((talk, _)) = decode::<Talk>(&bytes) else {
+                let from = format!("node {from}");
+                return Err(ClusterError::NoMessage { from });
+            };
+            match talk {
+                Talk::End { why: Some(why) } => return Err(ClusterError::Stopped(why)),
+                Talk::Bulk { left: 0 } => {
+                    // How long this receipt takes is known when it has left.
+                    let before = self.answering;
+                    self.tell(from, &Talk::Receipt { before })?;
+                    self.answering = since(self.polled);
+                }
+                Talk::Bulk { .. } => {}
+                talk => match wanted(from, &talk) {
+                    Some(found) => return Ok(found),
+                    None => self.kept.push_back((from, talk)),
+                },
             }
         }
-    }
-
-    /// Obeys an order or answers a message; the result is a message that is neither.
-    fn answer(&mut self, from: usize, talk: Talk) -> Result<Option<Talk>, ClusterError> {
-        match talk {
-            Talk::MeasureMachine => {
-                let measured = match (self.this.measure)() {
-                    Ok(file) => Talk::Machine {
-                        file: Box::new(file),
-                    },
-                    Err(why) => Talk::NoMachine { why },
-                };
-                self.tell(0, &measured)?;
-            }
-            Talk::PingPong { to } => {
-                self.trips.clear();
-                self.ping(to)?;
-            }
-            Talk::Ping => {
-                // How long this answer takes is known when it has left.
-                let before = self.answering;
-                self.tell(from, &Talk::Pong { before })?;
-                self.answering = since(self.polled);
-            }
-            Talk::Pong { before } => {
-                self.returned(before);
-                // The first answer does not know how long the other rank takes for one.
-                if self.trips.len() <= TRIPS {
-                    self.ping(from)?;
-                } else {
-                    let trips = &self.trips[1..];
-                    let round_trip = median(trips.iter().map(|trip| trip.took));
-                    let between = median(trips.iter().map(|trip| trip.between));
-                    let latency = between / 2;
-                    let tripped = Talk::Tripped {
-                        round_trip,
-                        latency,
-                    };
-                    self.tell(0, &tripped)?;
-                }
-            }
-            Talk::Flood { to } => {
-                for left in (0..FLOOD).rev() {
-                    self.tell(to, &Talk::Drop { left })?;
-                }
-            }
-            Talk::Drop { left } => {
-                let began = *self.flooded.get_or_insert_with(Instant::now);
-                if left == 0 {
-                    self.flooded = None;
-                    // The first one began the time, so it is not in it.
-                    let ns = since(began) / u64::from(FLOOD - 1);
-                    self.tell(0, &Talk::Took { ns })?;
-                }
-            }
-            Talk::Send { to, bytes } => {
-                let mut message = encode(&Talk::Bulk)?;
-                // Numbers other than 0, so that the memory is there before the time begins.
-                message.resize(message.len() + bytes as usize, 1);
-                self.sent = Instant::now();
-                self.wire.send(to, message)?;
-            }
-            Talk::Bulk => self.tell(from, &Talk::Taken)?,
-            Talk::Taken => {
-                let ns = since(self.sent);
-                self.tell(0, &Talk::Took { ns })?;
-            }
-            other => return Ok(Some(other)),
-        }
-        Ok(None)
-    }
-
-    fn ping(&mut self, to: usize) -> Result<(), ClusterError> {
-        self.pinged = Instant::now();
-        self.tell(to, &Talk::Ping)?;
-        self.pinging = since(self.pinged);
-        Ok(())
-    }
-
-    /// A ping is back. The other rank took `answering` for it.
-    fn returned(&mut self, answering: Nanos) {
-        let took = since(self.pinged);
-        let own = self.pinging + since(self.polled);
-        self.trips.push(Trip {
-            took,
-            between: took.saturating_sub(own + answering),
-        });
     }
 }
 
@@ -274,8 +241,7 @@ fn since(begin: Instant) -> Nanos {
 }
 
 /// The middle of some times; 0 of none.
-pub(super) fn median(times: impl Iterator<Item = Nanos>) -> Nanos {
-    let mut times: Vec<Nanos> = times.collect();
+fn median(times: &mut [Nanos]) -> Nanos {
     times.sort_unstable();
     times.get(times.len() / 2).copied().unwrap_or(0)
 }

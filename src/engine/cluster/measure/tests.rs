@@ -68,8 +68,7 @@ fn ranks_measure_their_network_and_each_kind_of_machine_once() {
     for other in ran {
         assert_eq!(other.unwrap(), None);
     }
-    let kinds: Vec<usize> = first.nodes.iter().map(|node| node.machine).collect();
-    assert_eq!(kinds, [0, 1, 0, 2]);
+    assert_eq!(first.of_rank, [0, 1, 0, 2]);
     let by: Vec<_> = first
         .machines
         .iter()

@@ -3,9 +3,8 @@
 //! nodes.
 
 use std::ops::Range;
-use std::time::Duration;
 
-use super::{Busiest, NodeRow, Report, Resource, SimulateError};
+use super::{Busiest, Cluster, Report, Resource, SimulateError};
 use crate::Outcome;
 use crate::balance::bands::{Pace, is_compared, redivided};
 use crate::balance::{Balancer, Dawl, Setup};
@@ -23,7 +22,9 @@ use crate::time::Nanos;
 use crate::workload::cluster::Bands;
 use crate::workload::{Supersteps, ends};
 use pdawl_core::cluster::info::NodeInfo;
-use pdawl_core::cluster::record::{CommandRecord, DevicePart, TaskRecord};
+use pdawl_core::cluster::record::{
+    ClusterOutcome, CommandRecord, DevicePart, NodeRecord, TaskRecord,
+};
 
 /// A node: its machine, its units, and the time at which it has done everything so far.
 struct Node<'w> {
@@ -35,7 +36,7 @@ struct Node<'w> {
     computing: Nanos,
     since: Vec<Nanos>,
     set_up: f64,
-    row: NodeRow,
+    record: NodeRecord,
     /// By step of the session: what to add to its machine's clock.
     shifts: Vec<i64>,
     /// The number of steps before it, and what it did.
@@ -68,34 +69,36 @@ fn failed(error: impl ToString) -> SimulateError {
 ///
 /// # Errors
 /// What the simulator and the engine refuse, such as a node's part that does not fit.
-pub fn simulate_bands(
-    (machines, network): (&[MachineFile], &NetworkSpec),
+pub(super) fn simulate(
+    cluster: &Cluster,
     bands: Bands,
-    (seed, noise): (u64, Option<f64>),
-    traces: bool,
+    options: &super::Options,
 ) -> Result<Report, SimulateError> {
+    let traces = options.traces;
     let options = SimOptions {
-        seed,
-        noise,
+        seed: options.seed,
+        noise: options.noise,
         ..SimOptions::default()
     };
     let tracing = match traces {
         true => Tracing::Commands,
         false => Tracing::None,
     };
-    let mut nodes = Nodes::open((machines, network), bands, (&options, tracing))?;
+    let machines = cluster.nodes.iter().map(|node| &*node.file);
+    let machines: Vec<&MachineFile> = machines.collect();
+    let mut nodes = Nodes::open((&machines, &cluster.network), bands, (&options, tracing))?;
     nodes.run()?;
     Ok(nodes.report(traces))
 }
 
 impl<'w> Nodes<'w> {
     fn open(
-        (machines, spec): (&[MachineFile], &NetworkSpec),
+        (machines, spec): (&[&MachineFile], &NetworkSpec),
         bands: Bands<'w>,
         (options, tracing): (&SimOptions, Tracing),
     ) -> Result<Self, SimulateError> {
         let mut nodes = Vec::with_capacity(machines.len());
-        for (rank, machine) in (0..).zip(machines) {
+        for (rank, machine) in (0..).zip(machines.iter().copied()) {
             let own = SimOptions {
                 seed: options.seed.wrapping_add(rank),
                 ..options.clone()
@@ -112,7 +115,10 @@ impl<'w> Nodes<'w> {
                 computing: 0,
                 since: Vec::new(),
                 set_up: 0.0,
-                row: NodeRow::default(),
+                record: NodeRecord {
+                    name: machine.name.clone(),
+                    ..NodeRecord::default()
+                },
                 shifts: Vec::new(),
                 before: 0,
                 traced: Vec::new(),
@@ -375,8 +381,8 @@ impl<'w> Nodes<'w> {
             while let Some((from, to, ..)) = sent.get(begun).filter(|(_, _, of, _)| *of <= now) {
                 let bytes = sent[begun].3;
                 self.messages += 1;
-                self.nodes[*from].row.bytes_out += bytes;
-                self.nodes[*to].row.bytes_in += bytes;
+                self.nodes[*from].record.sent_bytes += bytes;
+                self.nodes[*to].record.received_bytes += bytes;
                 let over = [Some(links[*from][0]), Some(links[*to][1]), switch];
                 let over = over.into_iter().flatten();
                 let uses = over.map(|link| Use::of(link, bytes as f64)).collect();
@@ -463,16 +469,19 @@ impl<'w> Nodes<'w> {
                 busiest = Some(Busiest { resource, share });
             }
         };
-        let (mut rows, mut sent) = (Vec::with_capacity(self.nodes.len()), 0.0);
+        let (mut records, mut sent) = (Vec::with_capacity(self.nodes.len()), 0.0);
         for (rank, node) in (0..).zip(self.nodes) {
-            let mut row = node.row;
-            row.computing = seconds(node.computing);
-            row.commands = if traces { node.traced } else { Vec::new() };
-            row.idle = (row.devices.len() as f64 * all - row.busy).max(0.0);
-            for device in &row.devices {
+            let record = NodeRecord {
+                busy_seconds: seconds(node.computing),
+                idle_seconds: (all - seconds(node.computing)).max(0.0),
+                commands: node.traced,
+                ..node.record
+            };
+            for device in &record.devices {
                 regard(Resource::Device(rank, device.name.clone()), device.seconds);
             }
-            let [bytes_in, bytes_out] = [row.bytes_in, row.bytes_out].map(|bytes| bytes as f64);
+            let bytes = [record.received_bytes, record.sent_bytes];
+            let [bytes_in, bytes_out] = bytes.map(|bytes| bytes as f64);
             let bandwidth = self.spec.bandwidth;
             match self.spec.full_duplex {
                 true => {
@@ -482,29 +491,28 @@ impl<'w> Nodes<'w> {
                 false => regard(Resource::LinkOut(rank), (bytes_in + bytes_out) / bandwidth),
             }
             sent += bytes_out;
-            rows.push(row);
+            records.push(record);
         }
         if let Some(bandwidth) = self.spec.switch_bandwidth {
             regard(Resource::Switch, sent / bandwidth);
         }
+        let name = self.bands.workload.name();
+        let timeline = self.timeline.iter().filter(|_| traces);
+        let timeline = timeline.map(|(began, ended)| TaskRecord {
+            name: name.to_owned(),
+            began: *began,
+            ended: *ended,
+        });
         Report {
-            seconds: all,
-            nodes: rows,
-            requests: Default::default(),
-            restarts: 0,
+            outcome: ClusterOutcome {
+                seconds: all,
+                tasks: self.bands.supersteps.steps().into(),
+                nodes: records,
+                timeline: timeline.collect(),
+                ..ClusterOutcome::default()
+            },
             busiest,
             messages: self.messages,
-            decided: Duration::ZERO,
-            timeline: match traces {
-                false => Vec::new(),
-                true => (self.timeline.iter())
-                    .map(|(began, ended)| TaskRecord {
-                        name: self.bands.workload.name().to_owned(),
-                        began: *began,
-                        ended: *ended,
-                    })
-                    .collect(),
-            },
         }
     }
 }
@@ -515,10 +523,10 @@ fn close(node: &mut Node) {
         return;
     };
     let outcome: Outcome = session.close(&mut node.sim);
-    let row = &mut node.row;
-    if row.devices.is_empty() {
+    let record = &mut node.record;
+    if record.devices.is_empty() {
         let names = node.info.devices.iter().map(|device| device.name.clone());
-        row.devices = names
+        record.devices = names
             .map(|name| DevicePart {
                 name,
                 ..DevicePart::default()
@@ -543,11 +551,10 @@ fn close(node: &mut Node) {
     }
     node.before += shifts.len() as u32;
     for step in &outcome.steps {
-        for (device, part) in step.devices.iter().zip(&mut row.devices) {
+        for (device, part) in step.devices.iter().zip(&mut record.devices) {
             part.subtasks += device.chunks;
             part.seconds += device.busy_seconds;
-            row.busy += device.busy_seconds;
-            row.counts.subtasks += device.chunks;
+            record.subtasks += device.chunks;
         }
     }
 }

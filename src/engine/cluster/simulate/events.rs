@@ -17,7 +17,6 @@ pub enum SimulatedEvent {
     Begin,
     /// Its devices and their links have this fraction of their speed from now on.
     Slowed(f64),
-    Lost,
 }
 
 /// Something that happens, ordered by time, then by when it was planned.
@@ -89,7 +88,7 @@ mod tests {
         let mut events = Events::default();
         events.plan(50, 1, SimulatedEvent::Begin);
         events.plan(50, 2, SimulatedEvent::Begin);
-        events.plan(70, 3, SimulatedEvent::Lost);
+        events.plan(70, 3, SimulatedEvent::Slowed(0.5));
         events.plan(40, 4, SimulatedEvent::Begin);
         assert_eq!(events.next_at(), Some(40));
         let seen: Vec<_> = std::iter::from_fn(|| events.next())

@@ -24,7 +24,7 @@ pub enum Computing {
 /// A machine that is a node.
 #[derive(Clone, Debug)]
 pub struct NodeMachine {
-    file: Arc<MachineFile>,
+    pub file: Arc<MachineFile>,
     devices: Vec<Selected>,
 }
 

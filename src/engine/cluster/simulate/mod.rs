@@ -1,4 +1,5 @@
-//! Tasks in a simulated cluster, with the same decisions as in a real one.
+//! Workloads in a simulated cluster, with the same decisions as in a real one. Steps of a co-run
+//! are in `bands`, tasks in `world`.
 //!
 //! One virtual clock; nodes are the state machines of [`pdawl_core::cluster::protocol`]. Their
 //! devices, links and the switch are those of [`crate::runtime::sim`]: one schedule has the
@@ -6,6 +7,10 @@
 //! [fluid](crate::runtime::sim::bandwidth_sharing). A node's driver handles one message after
 //! the other. Contents are not simulated, and neither is what stays in a device's memory: a
 //! subtask copies all that it reads to its device, and its result back.
+//!
+//! Nodes that compute tasks are not those of a real run, with a task graph each: a subtask of
+//! these costs 140 us and 9.5 KB, and one of the simulator here 30 us and 0.5 KB. Clusters of a
+//! thousand nodes have a million of them (`docs/measured.md`).
 
 mod bands;
 mod busiest;
@@ -13,33 +18,28 @@ mod device;
 mod events;
 mod machines;
 mod node;
-mod outcome;
 mod tasks;
 #[cfg(test)]
 mod tests;
-mod workload;
 mod world;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use tasks::{Source, Tasks};
+use tasks::Tasks;
 use thiserror::Error;
 
-pub use bands::simulate_bands;
 pub use machines::{Computing, NodeMachine};
-pub use workload::simulate_workload;
 
 use crate::machine::cluster::NetworkSpec;
 use crate::machine::{ClusterFile, MachineError, MachineStore};
-use crate::spread::{NamedSpread, Network as Assumed, Requests};
+use crate::spread::{NamedSpread, Network as Assumed};
 use crate::time::Nanos;
+use crate::workload::cluster::ClusterWorkload;
 use pdawl_core::cluster::NodeId;
-use pdawl_core::cluster::info::NodeInfo;
-use pdawl_core::cluster::protocol::{Counts, Settings};
-use pdawl_core::cluster::record::{CommandRecord, DevicePart, TaskRecord};
+use pdawl_core::cluster::info::{NodeInfo, speeds};
+use pdawl_core::cluster::protocol::Settings;
+use pdawl_core::cluster::record::ClusterOutcome;
 use pdawl_core::cluster::space::Spaces;
-use pdawl_core::cluster::task::Task;
 
 /// A cluster to simulate: each node's machine, and the network.
 #[derive(Clone, Debug)]
@@ -97,29 +97,18 @@ pub struct Slowdown {
     pub fraction: f64,
 }
 
-/// A node is lost.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Loss {
-    pub node: NodeId,
-    pub at: Nanos,
-}
-
 /// What happens in a run beside its tasks.
 #[derive(Clone, Debug)]
 pub struct Options {
     pub spread: NamedSpread,
     /// What nodes assume of the wires is taken from the cluster.
     pub settings: Settings,
-    /// Part of a device's operations a second that kernels reach. Policies do not know it.
-    pub efficiency: f64,
-    /// Relative standard deviation of the time of a subtask's commands.
-    pub noise: f64,
+    /// Relative standard deviation of the time of a command. None: what the machine file says
+    /// for those of a co-run's steps, and none for those of subtasks.
+    pub noise: Option<f64>,
     /// Of random times and choices.
     pub seed: u64,
     pub slowdowns: Vec<Slowdown>,
-    pub losses: Vec<Loss>,
-    /// From a loss until the coordinator knows.
-    pub detection: Nanos,
     /// Whether the report has what devices did, for a trace.
     pub traces: bool,
 }
@@ -129,54 +118,22 @@ impl Default for Options {
         Self {
             spread: NamedSpread::default(),
             settings: Settings::default(),
-            efficiency: 1.0,
-            noise: 0.0,
+            noise: Some(0.0),
             seed: 1,
             slowdowns: Vec::new(),
-            losses: Vec::new(),
-            detection: 1_000_000_000,
             traces: false,
         }
     }
 }
 
-/// What a node did.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct NodeRow {
-    /// What became of its subtasks.
-    pub counts: Counts,
-    /// Seconds of all its devices' kernels.
-    pub busy: f64,
-    /// Seconds of all its devices without a kernel.
-    pub idle: f64,
-    /// Seconds in which a subtask was on at least one of its devices.
-    pub computing: f64,
-    pub devices: Vec<DevicePart>,
-    /// Whether it was lost.
-    pub lost: bool,
-    /// Bytes that it received and sent.
-    pub bytes_in: u64,
-    pub bytes_out: u64,
-    /// What its devices did, where the run is traced.
-    pub commands: Vec<CommandRecord>,
-}
-
 /// A simulated run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
-    /// From the first task's begin to the last one's end.
-    pub seconds: f64,
-    pub nodes: Vec<NodeRow>,
-    pub requests: Requests,
-    /// How often the tasks began anew since a node was lost with their data.
-    pub restarts: u64,
+    /// What the nodes of a real run would have reported.
+    pub outcome: ClusterOutcome,
     /// What was busy for the greatest part of the run; none if nothing was.
     pub busiest: Option<Busiest>,
     pub messages: u64,
-    /// Real time that node 0 took to decide.
-    pub decided: Duration,
-    /// When node 0 began and ended its tasks, where the run is traced.
-    pub timeline: Vec<TaskRecord>,
 }
 
 /// What can limit a run. Nodes are named by their rank.
@@ -216,32 +173,41 @@ pub enum SimulateError {
     Failed(String),
 }
 
-/// Runs tasks one after the other.
+/// Runs all tasks of a workload, each with the data where the tasks before it left them, or all
+/// steps of its co-run. `tile` is the height and the width of blocks, where the placement of
+/// inputs has some. Of tasks nothing is computed, and no contents are generated.
 ///
 /// # Errors
-/// Options that name nodes which are not there, and runs that fail, as those in which node
-/// 0 is lost.
+/// Options that name nodes which are not there, runs that fail, and what the simulator and the
+/// engine refuse, such as a node's part that does not fit.
 pub fn simulate(
     cluster: &Cluster,
-    spaces: &Spaces,
-    tasks: &[Arc<dyn Task>],
-    options: &Options,
-) -> Result<Report, SimulateError> {
-    run(cluster, spaces, Source::Given(tasks), options)
-}
-
-fn run(
-    cluster: &Cluster,
-    spaces: &Spaces,
-    tasks: Source,
+    workload: &dyn ClusterWorkload,
+    tile: u64,
     options: &Options,
 ) -> Result<Report, SimulateError> {
     let count = cluster.nodes.len();
-    let slowed = options.slowdowns.iter().map(|s| (s.node, "slow"));
-    let lost = options.losses.iter().map(|loss| (loss.node, "lose"));
-    if let Some((node, what)) = slowed.chain(lost).find(|(node, _)| node.index() >= count) {
-        let node = node.0;
+    let mut slowed = options.slowdowns.iter().map(|slow| slow.node);
+    if let Some(node) = slowed.find(|node| node.index() >= count) {
+        let (node, what) = (node.0, "slow");
         return Err(SimulateError::Node { node, what, count });
     }
-    world::World::new(cluster, spaces, Tasks::of(tasks), options).run()
+    if let Some(bands) = workload.bands() {
+        return bands::simulate(cluster, bands, options);
+    }
+    let mut spaces = Spaces::default();
+    let speeds = speeds(&cluster.infos());
+    let ids = workload.spaces().into_iter().map(|space| {
+        let Some(contents) = space.contents else {
+            return spaces.add(space.extent, []);
+        };
+        let layout = contents.layout;
+        let blocks = layout.blocks(space.extent, [tile, tile], &speeds);
+        match contents.is_made {
+            true => spaces.add_made(space.extent, blocks),
+            false => spaces.add(space.extent, blocks),
+        }
+    });
+    let tasks = Tasks::of(workload, ids.collect());
+    world::World::new(cluster, &spaces, tasks, options).run()
 }

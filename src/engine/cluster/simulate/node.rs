@@ -3,19 +3,19 @@
 use super::device::Device;
 use super::machines::NodeMachine as Machine;
 use super::tasks::SimulatedChain;
-use super::{Cluster, NodeRow, Options};
+use super::{Cluster, Options};
 use crate::runtime::sim::bandwidth_sharing::Resource;
 use crate::runtime::sim::schedule::Schedule;
 use crate::time::Nanos;
 use pdawl_core::cluster::NodeId;
 use pdawl_core::cluster::info::NodeInfo;
 use pdawl_core::cluster::protocol::{NodeMachine, Settings};
+use pdawl_core::cluster::record::NodeRecord;
 
 /// A simulated node.
 pub struct Node {
     pub machine: NodeMachine,
     pub devices: Vec<Device>,
-    pub alive: bool,
     /// The task that it begins next, and the chain that it began last, with its first task.
     pub next: u64,
     pub chain: Option<SimulatedChain>,
@@ -34,7 +34,7 @@ pub struct Node {
     pub running_since: Nanos,
     pub out: Resource,
     pub into: Resource,
-    pub row: NodeRow,
+    pub record: NodeRecord,
 }
 
 impl Node {
@@ -67,7 +67,6 @@ impl Node {
         Self {
             machine: NodeMachine::new(me, count, program, info, settings, spread),
             devices,
-            alive: true,
             next: 0,
             chain: None,
             first: 0,
@@ -81,7 +80,10 @@ impl Node {
             running_since: 0,
             out,
             into,
-            row: NodeRow::default(),
+            record: NodeRecord {
+                name: machine.file.name.clone(),
+                ..NodeRecord::default()
+            },
         }
     }
 
@@ -99,7 +101,7 @@ impl Node {
         self.devices[device].took += now - began;
         self.running -= 1;
         if self.running == 0 {
-            self.row.computing += (now - self.running_since) as f64 * 1e-9;
+            self.record.busy_seconds += (now - self.running_since) as f64 * 1e-9;
         }
     }
 
@@ -109,6 +111,6 @@ impl Node {
             0 => 0,
             _ => now.saturating_sub(self.running_since),
         };
-        self.row.computing + still as f64 * 1e-9
+        self.record.busy_seconds + still as f64 * 1e-9
     }
 }

@@ -1,52 +1,143 @@
 //! Small clusters, whose times can be computed by hand.
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use super::*;
 use crate::cluster::DEPTH;
-use crate::codelet::Cost;
+use crate::codelet::{Codelet, Cost, Precision, convolution};
 use crate::machine::MachineFile;
 use crate::machine::file::{FORMAT, HostSpec, Noise};
+use crate::verify::Checked;
+use crate::workload::cluster::program::Program;
+use crate::workload::cluster::{
+    Check, ClusterWorkload, Contents, ConvolutionWorkload, FftWorkload, Fill, Layout, LuWorkload,
+    NewSpace, Placement, Product,
+};
+use pdawl_core::cluster::record::NodeRecord;
 use pdawl_core::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
+use pdawl_core::cluster::task::{Combine, Computed, SubtaskLaunch, Task};
 
-/// Subtasks of equal cost. Each reads and writes an element of its own.
+/// Tasks of subtasks of equal cost. Each reads an element of its own, and writes another one.
+#[derive(Clone)]
 struct Equal {
     count: u64,
-    seconds: f64,
-    reduces: bool,
-    space: SpaceId,
+    /// Operations of a subtask.
+    flops: f64,
+    /// Bytes of an element.
+    element: u64,
+    /// Where the elements are that nodes have, one node after the other.
+    cuts: Vec<u64>,
+    /// By task: whether it reduces.
+    tasks: Vec<bool>,
+    codelet: Arc<Codelet>,
 }
 
-impl Task for Equal {
+impl Equal {
+    /// One task, of which each node has as many elements of 1000 bytes.
+    fn new(count: u64, flops: f64, nodes: u64) -> Self {
+        Self {
+            count,
+            flops,
+            element: 1000,
+            cuts: (0..=nodes).map(|node| count * node / nodes).collect(),
+            tasks: vec![false],
+            codelet: Arc::new(convolution::codelet(3, 1)),
+        }
+    }
+}
+
+impl ClusterWorkload for Equal {
+    fn name(&self) -> &'static str {
+        "equal"
+    }
+
+    fn spaces(&self) -> Vec<NewSpace> {
+        let extent = Extent {
+            rows: 1,
+            columns: self.count,
+            element: self.element,
+        };
+        let layout = Layout::Columns(self.cuts.clone().into());
+        let contents = [Some(Contents::placed(layout, unused())), None];
+        contents
+            .map(|contents| NewSpace { extent, contents })
+            .into()
+    }
+
+    fn tasks(&self) -> u64 {
+        self.tasks.len() as u64
+    }
+
+    fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
+        Arc::new(EqualTask {
+            of: self.clone(),
+            reduces: self.tasks[number as usize],
+            spaces: [spaces[0], spaces[1]],
+        })
+    }
+
+    fn result(&self) -> usize {
+        1
+    }
+
+    fn check(&self) -> Check<'_> {
+        Check::Blocks(Box::new(|_, _, _| Checked::default()))
+    }
+}
+
+struct EqualTask {
+    of: Equal,
+    reduces: bool,
+    spaces: [SpaceId; 2],
+}
+
+impl EqualTask {
+    fn part(&self, space: usize, element: u64) -> Vec<SpaceBlock> {
+        let (space, block) = (self.spaces[space], Block::new(0..1, element..element + 1));
+        vec![SpaceBlock { space, block }]
+    }
+}
+
+impl Task for EqualTask {
     fn name(&self) -> &str {
         "equal"
     }
 
     fn count(&self) -> u64 {
-        self.count
+        self.of.count
     }
 
     fn reads(&self, subtask: u64) -> Vec<SpaceBlock> {
-        let (space, block) = (self.space, Block::new(0..1, subtask..subtask + 1));
-        vec![SpaceBlock { space, block }]
+        self.part(0, subtask)
     }
 
     fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
-        let element = if self.reduces { 0 } else { subtask };
-        let (space, block) = (self.space, Block::new(1..2, element..element + 1));
-        vec![SpaceBlock { space, block }]
+        self.part(1, if self.reduces { 0 } else { subtask })
     }
 
     fn cost(&self, _: u64) -> Cost {
         Cost {
-            flops: self.seconds,
+            flops: self.of.flops,
             bytes: 0.0,
         }
     }
 
     fn reduces(&self) -> bool {
         self.reduces
+    }
+}
+
+impl Computed for EqualTask {
+    fn launch(&self, _: u64) -> SubtaskLaunch {
+        SubtaskLaunch {
+            codelet: Arc::clone(&self.of.codelet),
+            units: 0..4096,
+            values: Vec::new(),
+        }
+    }
+
+    fn combine(&self) -> Option<Combine> {
+        Some(Arc::new(|_, _| panic!("a simulation has no contents")))
     }
 }
 
@@ -85,59 +176,32 @@ pub fn machine(flops: f64) -> NodeMachine {
     NodeMachine::new(Arc::new(file), Computing::Host)
 }
 
-/// Nodes that compute an operation a second, on a network of 1 MB/s.
-fn cluster(nodes: usize) -> Cluster {
+/// Nodes that compute so many operations a second, on a network of 1 MB/s.
+fn cluster_of(nodes: usize, flops: f64, full_duplex: bool) -> Cluster {
     Cluster {
-        nodes: vec![machine(1.0); nodes],
+        nodes: vec![machine(flops); nodes],
         network: NetworkSpec {
             bandwidth: 1e6,
             latency_ns: 10_000,
             message_ns: 1_000,
-            full_duplex: true,
+            full_duplex,
             switch_bandwidth: None,
         },
     }
 }
 
-/// The tasks' space, an element of 1000 bytes for each subtask, of which each node has as
-/// many.
-fn spaces(count: u64, nodes: u64) -> (Spaces, SpaceId) {
-    let part = |node: u64| count * node / nodes..count * (node + 1) / nodes;
-    let parts = (0..nodes).map(|node| (part(node), NodeId(node as u32)));
-    placed(count, &parts.collect::<Vec<_>>())
+/// Nodes that compute an operation a second.
+fn cluster(nodes: usize) -> Cluster {
+    cluster_of(nodes, 1.0, true)
 }
 
-/// The tasks' space, with these elements on these nodes.
-fn placed(count: u64, parts: &[(Range<u64>, NodeId)]) -> (Spaces, SpaceId) {
-    let mut spaces = Spaces::default();
-    let extent = Extent {
-        rows: 2,
-        columns: count,
-        element: 1000,
-    };
-    let block = |part: &Range<u64>| Block::new(0..1, part.clone());
-    let placement = parts.iter().map(|(part, node)| (block(part), *node));
-    let space = spaces.add(extent, placement);
-    (spaces, space)
-}
-
+/// Two tasks, of which the second one reduces.
 fn run(nodes: usize, count: u64, options: &Options) -> Report {
-    let (spaces, space) = spaces(count, nodes as u64);
-    let task = |reduces| -> Arc<dyn Task> {
-        Arc::new(Equal {
-            count,
-            seconds: 0.1,
-            reduces,
-            space,
-        })
+    let workload = Equal {
+        tasks: vec![false, true],
+        ..Equal::new(count, 0.1, nodes as u64)
     };
-    let report = simulate(
-        &cluster(nodes),
-        &spaces,
-        &[task(false), task(true)],
-        options,
-    );
-    report.unwrap()
+    simulate(&cluster(nodes), &workload, 1, options).unwrap()
 }
 
 fn slowed(fraction: f64, at: Nanos) -> Vec<Slowdown> {
@@ -152,18 +216,19 @@ fn equal_nodes_do_equally_much_without_copies() {
             spread,
             ..Options::default()
         };
-        let report = run(4, 100, &options);
+        let outcome = run(4, 100, &options).outcome;
         // Two tasks of 25 subtasks a node, of 0.1 s.
-        assert!(
-            (5.0..5.5).contains(&report.seconds),
-            "{spread}: {}",
-            report.seconds
-        );
-        let copied: u64 = report.nodes.iter().map(|node| node.counts.copied).sum();
+        let seconds = outcome.seconds;
+        assert!((5.0..5.5).contains(&seconds), "{spread}: {seconds}");
+        let copied: u64 = outcome.nodes.iter().map(|node| node.copied).sum();
         assert!(copied <= 1, "{spread}: {copied}");
-        let subtasks = report.nodes[1].counts.subtasks;
+        let subtasks = outcome.nodes[1].subtasks;
         assert!((49..=51).contains(&subtasks), "{spread}: {subtasks}");
-        let work: f64 = report.nodes.iter().map(|node| node.busy).sum();
+        let work: f64 = outcome
+            .nodes
+            .iter()
+            .map(|node| node.devices[0].seconds)
+            .sum();
         assert!(
             (work - 20.0 - 0.1 * copied as f64).abs() < 1e-6,
             "{spread}: {work}"
@@ -174,35 +239,26 @@ fn equal_nodes_do_equally_much_without_copies() {
 #[test]
 fn runs_repeat() {
     let options = Options {
-        noise: 0.2,
+        noise: Some(0.2),
         slowdowns: slowed(0.3, 1_000_000_000),
         spread: NamedSpread::Steal,
         ..Options::default()
     };
     let (one, other) = (run(4, 64, &options), run(4, 64, &options));
-    assert_eq!((one.seconds, &one.nodes), (other.seconds, &other.nodes));
+    assert_eq!(one, other);
     let seed = Options { seed: 2, ..options };
-    assert_ne!(one.seconds, run(4, 64, &seed).seconds);
+    assert_ne!(one.outcome.seconds, run(4, 64, &seed).outcome.seconds);
 }
 
 /// One task, and what four nodes would take that had always known the node's speed.
 fn of_ideal(spread: NamedSpread, slowdowns: Vec<Slowdown>, ideal: f64) -> f64 {
-    let (spaces, space) = spaces(400, 4);
-    let task: Arc<dyn Task> = Arc::new(Equal {
-        count: 400,
-        seconds: 0.1,
-        reduces: false,
-        space,
-    });
     let options = Options {
         spread,
         slowdowns,
         ..Options::default()
     };
-    ideal
-        / simulate(&cluster(4), &spaces, &[task], &options)
-            .unwrap()
-            .seconds
+    let report = simulate(&cluster(4), &Equal::new(400, 0.1, 4), 1, &options);
+    ideal / report.unwrap().outcome.seconds
 }
 
 #[test]
@@ -218,22 +274,17 @@ fn a_slow_node_does_not_delay_the_others() {
 
 #[test]
 fn what_a_task_has_shown_helps_the_next_one() {
-    let (spaces, space) = spaces(9, 4);
-    let task: Arc<dyn Task> = Arc::new(Equal {
-        count: 9,
-        seconds: 0.1,
-        reduces: false,
-        space,
-    });
     let options = Options {
         slowdowns: slowed(0.05, 0),
         ..Options::default()
     };
     let seconds = |times| {
-        let tasks = vec![Arc::clone(&task); times];
-        simulate(&cluster(4), &spaces, &tasks, &options)
-            .unwrap()
-            .seconds
+        let workload = Equal {
+            tasks: vec![false; times],
+            ..Equal::new(9, 0.1, 4)
+        };
+        let report = simulate(&cluster(4), &workload, 1, &options);
+        report.unwrap().outcome.seconds
     };
     let (first, both) = (seconds(1), seconds(2));
     // Three nodes compute three each, and the slow one does not begin any.
@@ -244,30 +295,26 @@ fn what_a_task_has_shown_helps_the_next_one() {
     );
 }
 
-/// Seconds of a task of 40 subtasks of 0.1 s whose elements are where `parts` say, on links
-/// of so many bytes a second.
-fn seconds_of_placed(spread: NamedSpread, parts: &[(Range<u64>, NodeId)], bandwidth: f64) -> f64 {
-    let (spaces, space) = placed(40, parts);
-    let task: Arc<dyn Task> = Arc::new(Equal {
-        count: 40,
-        seconds: 0.1,
-        reduces: false,
-        space,
-    });
-    let nodes = parts.iter().map(|(_, node)| node.index() + 1).max();
-    let mut cluster = cluster(nodes.unwrap_or(1).max(2));
+/// Seconds of a task of 40 subtasks of 0.1 s, whose elements are at one node after the other
+/// from `cuts` on, on links of so many bytes a second.
+fn seconds_of_placed(spread: NamedSpread, cuts: &[u64], bandwidth: f64) -> f64 {
+    let workload = Equal {
+        cuts: cuts.to_vec(),
+        ..Equal::new(40, 0.1, 1)
+    };
+    let mut cluster = cluster(2);
     cluster.network.bandwidth = bandwidth;
     let options = Options {
         spread,
         ..Options::default()
     };
-    let report = simulate(&cluster, &spaces, &[task], &options);
-    report.unwrap().seconds
+    let report = simulate(&cluster, &workload, 1, &options);
+    report.unwrap().outcome.seconds
 }
 
 #[test]
 fn another_nodes_subtask_is_taken_only_if_it_arrives_in_time() {
-    let on_first = [(0..40, NodeId(0))];
+    let on_first = [0, 40, 40];
     // An element takes 2 s, so that both compute 39 and 1 of them at best.
     let slow = seconds_of_placed(NamedSpread::Together, &on_first, 500.0);
     assert!((3.7..4.2).contains(&slow), "{slow}");
@@ -280,49 +327,14 @@ fn another_nodes_subtask_is_taken_only_if_it_arrives_in_time() {
 #[test]
 fn what_others_have_arrives_while_a_node_computes_its_own() {
     // The first node computes 20, of which it has 10. The others take 0.2 s each.
-    let parts = [(0..10, NodeId(0)), (10..40, NodeId(1))];
-    let seconds = seconds_of_placed(NamedSpread::Static, &parts, 5_000.0);
+    let seconds = seconds_of_placed(NamedSpread::Static, &[0, 10, 40], 5_000.0);
     assert!((2.1..2.3).contains(&seconds), "{seconds}");
 }
 
+/// A node with a device separate from the host's memory: data travel over the link while others
+/// compute, once.
 #[test]
-fn a_lost_node_is_replaced() {
-    let losses = vec![Loss {
-        node: NodeId(2),
-        at: 1_000_000_000,
-    }];
-    for spread in NamedSpread::all() {
-        let options = Options {
-            spread,
-            losses: losses.clone(),
-            ..Options::default()
-        };
-        let report = run(4, 100, &options);
-        assert_eq!(report.nodes[2].counts.subtasks, 0, "{spread}");
-        assert!(report.seconds > 6.0, "{spread}: {}", report.seconds);
-    }
-    let first = Options {
-        losses: vec![Loss {
-            node: NodeId(0),
-            at: 1_000_000_000,
-        }],
-        ..Options::default()
-    };
-    let (spaces, space) = spaces(10, 2);
-    let task: Arc<dyn Task> = Arc::new(Equal {
-        count: 10,
-        seconds: 1.0,
-        reduces: false,
-        space,
-    });
-    let error = simulate(&cluster(2), &spaces, &[task], &first).unwrap_err();
-    assert!(error.to_string().contains("node 0 was lost"), "{error}");
-}
-
-/// A node with a device separate from the host's memory: a subtask's data travel over the link,
-/// while others compute, and both ways share it.
-#[test]
-fn copies_share_the_link_and_overlap_kernels() {
+fn copies_overlap_kernels() {
     let text = include_str!("../../../../datasets/machines/k40.toml");
     let file = Arc::new(MachineFile::parse(text, "k40").unwrap());
     let link = file.devices[0].link.clone().unwrap();
@@ -331,26 +343,21 @@ fn copies_share_the_link_and_overlap_kernels() {
         link.latency_ns as f64 * 1e-9,
     );
     let count = 100;
-    let seconds = |kernel: f64, bytes: u64| {
-        let mut spaces = Spaces::default();
-        let extent = Extent {
-            rows: 2,
-            columns: count,
-            element: bytes,
+    let seconds = |kernel: f64, element: u64| {
+        let workload = Equal {
+            element,
+            ..Equal::new(count, kernel * flops, 1)
         };
-        let space = spaces.add(extent, [(Block::new(0..1, 0..count), NodeId::FIRST)]);
-        let task: Arc<dyn Task> = Arc::new(Equal {
-            count,
-            seconds: kernel * flops,
-            reduces: false,
-            space,
-        });
         let cluster = Cluster {
             nodes: vec![NodeMachine::new(Arc::clone(&file), Computing::Gpus)],
             network: cluster(1).network,
         };
-        let report = simulate(&cluster, &spaces, &[task], &Options::default()).unwrap();
-        (report.seconds, report.nodes[0].busy)
+        let report = simulate(&cluster, &workload, 1, &Options::default()).unwrap();
+        let busiest = report.busiest.unwrap();
+        (
+            report.outcome.seconds,
+            busiest.share * report.outcome.seconds,
+        )
     };
     // Kernels take longer than copies: the first copy in and the last one out are all that is
     // added, and what launches cost.
@@ -377,32 +384,32 @@ fn two_nodes_with_fast_gpus_halve_the_time_of_one() {
     file.host.flops = Some(flops / 200.0);
     let machine = NodeMachine::new(Arc::new(file), Computing::All);
     let network = cluster(2).network;
-    for (count, kernel, efficiency) in [
+    for (count, kernel, part) in [
         (100, 0.3e-3, 1.0),
         (250, 0.3e-3, 1.0),
         (250, 0.3e-3, 0.2),
         (250, 20e-3, 1.0),
         (2000, 0.3e-3, 0.5),
     ] {
-        let report = |nodes: usize| {
-            let (spaces, space) = spaces(count, nodes as u64);
-            let task: Arc<dyn Task> = Arc::new(Equal {
-                count,
-                seconds: kernel * flops,
-                reduces: false,
-                space,
-            });
+        let outcome = |nodes: usize| {
             let cluster = Cluster {
                 nodes: vec![machine.clone(); nodes],
                 network: network.clone(),
             };
+            let workload = Equal::new(count, kernel * flops, nodes as u64);
+            let slowdowns = (0..nodes as u32).map(|node| Slowdown {
+                node: NodeId(node),
+                at: 0,
+                fraction: part,
+            });
             let options = Options {
-                efficiency,
+                slowdowns: slowdowns.collect(),
                 ..Options::default()
             };
-            simulate(&cluster, &spaces, &[task], &options).unwrap()
+            let report = simulate(&cluster, &workload, 1, &options);
+            report.unwrap().outcome
         };
-        let (one, two) = (report(1), report(2));
+        let (one, two) = (outcome(1), outcome(2));
         // At the end one GPU has as much at once as it may, and the other one nothing; a
         // subtask more belongs to neither half. The first ones come with a message, and those
         // that move with two.
@@ -429,9 +436,152 @@ fn nodes_that_are_not_there_are_named() {
         slowdowns: slowed(0.5, 0),
         ..Options::default()
     };
-    let error = simulate(&cluster(2), &Spaces::default(), &[], &options).unwrap_err();
+    let error = simulate(&cluster(2), &Equal::new(1, 1.0, 1), 1, &options).unwrap_err();
     assert_eq!(
         error.to_string(),
         "there is no node 3 to slow: the cluster has 2 nodes, 0 to 1"
     );
+}
+
+/// Contents that nobody may ask for.
+fn unused() -> Fill {
+    Arc::new(|_: &Block, _: &mut [u8]| panic!("a simulation needs no contents"))
+}
+
+fn matmul(size: u64, tile: u64, placement: Placement) -> Program {
+    let product = Product {
+        rows: size,
+        columns: size,
+        depth: size,
+        precision: Precision::F32.into(),
+        a: unused(),
+        b: unused(),
+    };
+    product.in_blocks(tile, placement)
+}
+
+fn fft() -> Program {
+    let fft = FftWorkload {
+        rows: 64,
+        columns: 64,
+        placement: Placement::Rows,
+        matrix: unused(),
+    };
+    fft.program(4)
+}
+
+fn workloads() -> Vec<(Program, u64)> {
+    let lu = LuWorkload {
+        size: 50,
+        tile: 8,
+        precision: Precision::F64,
+        by_columns: false,
+        placement: Placement::ColumnCyclic,
+        matrix: unused(),
+    };
+    let convolution = ConvolutionWorkload {
+        rows: 70,
+        columns: 50,
+        channels: 2,
+        size: 5,
+        placement: Placement::Random { seed: 3 },
+        image: unused(),
+        filter: unused(),
+    };
+    vec![
+        (matmul(60, 16, Placement::RowCyclic), 16),
+        (fft(), 4),
+        (lu.program(), 8),
+        (convolution.program(12), 12),
+    ]
+}
+
+#[test]
+fn every_subtask_of_every_task_counts_once() {
+    for spread in NamedSpread::all() {
+        for (workload, tile) in workloads() {
+            let options = Options {
+                spread,
+                noise: Some(0.1),
+                ..Options::default()
+            };
+            let cluster = cluster_of(3, 1e6, true);
+            let report = simulate(&cluster, &workload, tile, &options).unwrap();
+            let spaces = workload.spaces().len() as u32;
+            let ids: Vec<_> = (0..spaces).map(SpaceId).collect();
+            let tasks = (0..workload.tasks()).map(|number| workload.task(number, &ids));
+            let all: u64 = tasks.map(|task| task.count()).sum();
+            let outcome = report.outcome;
+            let sum = |of: fn(&NodeRecord) -> u64| -> u64 { outcome.nodes.iter().map(of).sum() };
+            let name = workload.name();
+            assert_eq!(sum(|node| node.subtasks), all, "{name}, {spread}");
+            let computed = sum(|node| node.devices[0].subtasks);
+            assert!(
+                computed <= all + sum(|node| node.copied),
+                "{name}, {spread}"
+            );
+            assert_eq!(sum(|node| node.sent_bytes), sum(|node| node.received_bytes));
+            for node in &outcome.nodes {
+                let both = node.busy_seconds + node.idle_seconds;
+                assert!(
+                    (both / outcome.seconds - 1.0).abs() < 1e-9,
+                    "{name}: {both}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_task_finds_data_where_the_task_before_left_them() {
+    let options = Options {
+        spread: NamedSpread::Static,
+        ..Options::default()
+    };
+    let report = simulate(&cluster_of(4, 1e6, true), &fft(), 4, &options).unwrap();
+    // Each node has a quarter of the rows, transforms them, and needs a quarter of the
+    // columns, of which it has a quarter.
+    for node in &report.outcome.nodes {
+        assert_eq!(
+            (node.subtasks, node.received_bytes),
+            (8, 64 * 64 * 8 / 4 * 3 / 4)
+        );
+    }
+}
+
+#[test]
+fn matrices_need_no_memory() {
+    // Each of the three matrices has 4 TiB.
+    let workload = matmul(1 << 20, 1 << 17, Placement::Rows);
+    let cluster = cluster_of(2, 1e15, true);
+    let report = simulate(&cluster, &workload, 1 << 17, &Options::default());
+    assert!(report.unwrap().outcome.seconds > 1000.0);
+}
+
+#[test]
+fn the_busiest_part_limits_the_run() {
+    let busiest = |cluster: &Cluster, placement| {
+        let workload = matmul(64, 16, placement);
+        // Others fetch whatever it costs.
+        let options = Options {
+            spread: NamedSpread::Static,
+            ..Options::default()
+        };
+        let report = simulate(cluster, &workload, 16, &options);
+        report.unwrap().busiest.unwrap()
+    };
+    let slow = busiest(&cluster_of(2, 1e4, true), Placement::Rows);
+    assert_eq!(slow.resource, Resource::Device(0, "host".to_owned()));
+    assert!(slow.share > 0.9, "{}", slow.share);
+    // All others fetch what node 0 has.
+    let fast = busiest(&cluster_of(4, 1e12, true), Placement::Central);
+    assert_eq!(fast.resource, Resource::LinkOut(0));
+    assert!(fast.share > 0.5 && fast.share <= 1.0, "{}", fast.share);
+    // All links are of two directions, and both of them count.
+    let mut switched = cluster_of(4, 1e12, true);
+    switched.network.switch_bandwidth = Some(1e5);
+    let switched = busiest(&switched, Placement::Central);
+    assert_eq!(switched.resource, Resource::Switch);
+    let half = busiest(&cluster_of(4, 1e12, false), Placement::Central);
+    assert_eq!(half.resource, Resource::LinkOut(0));
 }

@@ -1,16 +1,13 @@
 //! The simulated nodes with their drivers' parts.
 
-use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use super::busiest::busiest;
 use super::device::{Begun, Command};
 use super::events::{Events, SimulatedEvent};
 use super::node::Node;
-use super::tasks::{SimulatedChain, Tasks};
-use super::{Cluster, NodeRow, Options, Report, SimulateError};
-use crate::cluster::ClusterError;
+use super::tasks::{SimulatedChain, SubtaskKernel, Tasks};
+use super::{Cluster, Options, Report, SimulateError};
 use crate::graph::able;
 use crate::machine::cluster::NetworkSpec;
 use crate::runtime::IdMap;
@@ -20,9 +17,11 @@ use crate::runtime::sim::schedule::{Demand, Ended, Engine, JobId, Schedule};
 use crate::time::Nanos;
 use pdawl_core::cluster::NodeId;
 use pdawl_core::cluster::protocol::{
-    Action, Cause, DeviceIndex, Event, Message, NodeMachine, RequestId, Results,
+    Action, DeviceIndex, Event, Message, NodeMachine, RequestId, Results,
 };
-use pdawl_core::cluster::record::{CommandRecord, DevicePart, TaskRecord};
+use pdawl_core::cluster::record::{
+    ClusterOutcome, CommandRecord, DevicePart, NodeRecord, TaskRecord,
+};
 use pdawl_core::cluster::space::{SpaceBlock, Spaces};
 use pdawl_core::cluster::task::{Task, TaskId};
 
@@ -49,7 +48,6 @@ pub(super) struct World<'a> {
     /// How many tasks' results the spaces have, and how many restarts they have seen.
     recorded: u64,
     restarts: u64,
-    lost: HashSet<NodeId>,
     nodes: Vec<Node>,
     /// What happens on devices, links and the switch.
     schedule: Schedule,
@@ -63,7 +61,6 @@ pub(super) struct World<'a> {
     ended: Nanos,
     noise: Noise,
     messages: u64,
-    decided: Duration,
     failed: Option<String>,
     /// When node 0 began and ended its tasks, where the run is traced.
     timeline: Vec<TaskRecord>,
@@ -99,7 +96,6 @@ impl<'a> World<'a> {
             spaces: spaces.clone(),
             recorded: 0,
             restarts: 0,
-            lost: HashSet::new(),
             nodes,
             schedule,
             switch,
@@ -109,9 +105,8 @@ impl<'a> World<'a> {
             now: 0,
             began: None,
             ended: 0,
-            noise: Noise::new(options.seed, options.noise),
+            noise: Noise::new(options.seed, options.noise.unwrap_or(0.0)),
             messages: 0,
-            decided: Duration::ZERO,
             failed: None,
             timeline: Vec::new(),
         };
@@ -127,9 +122,6 @@ impl<'a> World<'a> {
                 SimulatedEvent::Slowed(slow.fraction),
             );
         }
-        for loss in &options.losses {
-            world.at(loss.at, loss.node.index(), SimulatedEvent::Lost);
-        }
         world
     }
 
@@ -143,7 +135,7 @@ impl<'a> World<'a> {
                 return Err(SimulateError::Failed(why));
             }
             let ended = |node: &Node| node.next == self.tasks.count() && !node.computes;
-            if self.now == self.ended && self.nodes.iter().all(|n| !n.alive || ended(n)) {
+            if self.now == self.ended && self.nodes.iter().all(ended) {
                 return Ok(self.report());
             }
         }
@@ -170,9 +162,7 @@ impl<'a> World<'a> {
         self.now = next.at;
         // Time passes for the schedule, too.
         self.schedule.advance(self.now);
-        if self.nodes[next.node].alive {
-            self.handle(next.node, next.event);
-        }
+        self.handle(next.node, next.event);
         true
     }
 
@@ -180,40 +170,39 @@ impl<'a> World<'a> {
         let seconds = (self.ended - self.began.unwrap_or(0)) as f64 * 1e-9;
         let requests = self.nodes[0].machine.requests();
         let busiest = busiest(&self.nodes, self.schedule.fluid(), self.switch, seconds);
-        let rows = self.nodes.into_iter().map(|node| {
-            let busy = node
-                .devices
-                .iter()
-                .map(|device| device.busy as f64 * 1e-9)
-                .sum();
+        let records = self.nodes.into_iter().map(|node| {
             let devices = node.devices.iter().map(|device| DevicePart {
                 name: device.info.name.clone(),
                 subtasks: device.subtasks,
                 seconds: device.took as f64 * 1e-9,
             });
-            NodeRow {
-                busy,
-                computing: node.computing(self.ended),
-                lost: !node.alive,
+            let (computing, counts) = (node.computing(self.ended), node.machine.counts());
+            NodeRecord {
                 devices: devices.collect(),
-                idle: (seconds * node.devices.len() as f64 - busy).max(0.0),
-                counts: node.machine.counts(),
-                ..node.row
+                subtasks: counts.subtasks,
+                copied: counts.copied,
+                given_back: counts.given_back,
+                busy_seconds: computing,
+                idle_seconds: (seconds - computing).max(0.0),
+                ..node.record
             }
         });
         Report {
-            seconds,
-            nodes: rows.collect(),
-            requests,
-            restarts: self.restarts,
+            outcome: ClusterOutcome {
+                seconds,
+                tasks: self.tasks.count(),
+                restarts: self.restarts,
+                nodes: records.collect(),
+                figure: None,
+                requests: (requests.asked > 0).then_some([requests.asked, requests.brought]),
+                timeline: self.timeline,
+            },
             busiest,
             messages: self.messages,
-            decided: self.decided,
-            timeline: self.timeline,
         }
     }
 
-    /// Tells a node's machine something, and measures how long it takes to decide.
+    /// Tells a node's machine something, and does what it answers.
     fn tell(
         &mut self,
         node: usize,
@@ -221,9 +210,7 @@ impl<'a> World<'a> {
     ) {
         let mut actions = Vec::new();
         let machine = &mut self.nodes[node].machine;
-        let begin = (node == 0).then(Instant::now);
         tell(machine, &self.spaces, self.now, &mut actions);
-        self.decided += begin.map_or(Duration::ZERO, |begin| begin.elapsed());
         self.act(node, actions);
     }
 
@@ -256,18 +243,6 @@ impl<'a> World<'a> {
                 for device in &mut self.nodes[index].devices {
                     device.model.slow(1.0 / fraction, self.schedule.fluid());
                 }
-                return;
-            }
-            SimulatedEvent::Lost => {
-                self.nodes[index].alive = false;
-                let node = NodeId(index as u32);
-                let event = SimulatedEvent::Event(Event::NodeLost { node });
-                // The survivors notice the loss of node 0.
-                let to = usize::from(index == 0);
-                if to < self.nodes.len() {
-                    return self.at(now + self.options.detection, to, event);
-                }
-                self.failed = Some("the only node was lost".to_owned());
                 return;
             }
         };
@@ -348,19 +323,10 @@ impl<'a> World<'a> {
                 index: task,
                 results,
             } => self.task_ended(index, task, &results),
-            Action::Restart { cause } => self.restart(index, &cause),
-            Action::Lost { node, successor } => {
-                if self.lost.insert(node) {
-                    self.spaces.lost(node, successor);
-                }
-            }
+            Action::Restart { .. } => self.restart(index),
             Action::Fail { why } => self.failed = Some(why),
-            Action::FirstLost => self.failed = Some(ClusterError::FirstLost.to_string()),
-            // Nodes of a simulation are lost for good.
-            Action::Excluded { by } => {
-                let me = NodeId(index as u32);
-                self.failed = Some(ClusterError::Excluded { me, by }.to_string());
-            }
+            // No node is lost.
+            Action::Lost { .. } | Action::FirstLost | Action::Excluded { .. } => {}
             // Kernels run to their end, and contents are not simulated.
             Action::Abort { .. }
             | Action::Keep { .. }
@@ -395,12 +361,9 @@ impl<'a> World<'a> {
     }
 
     fn transfer(&mut self, from: usize, to: usize, bytes: u64, content: TransferContent) {
-        if !self.nodes[to].alive {
-            return;
-        }
         self.messages += 1;
-        self.nodes[from].row.bytes_out += bytes;
-        self.nodes[to].row.bytes_in += bytes;
+        self.nodes[from].record.sent_bytes += bytes;
+        self.nodes[to].record.received_bytes += bytes;
         let links = [self.nodes[from].out, self.nodes[to].into];
         let links = links.into_iter().chain(self.switch);
         // A transfer of nothing takes its latency.
@@ -448,8 +411,8 @@ impl<'a> World<'a> {
         let time = ended.started..ended.at;
         device.ended(stage, &time);
         let at = ended.at + device.model.completion;
-        if self.options.traces && node.alive {
-            node.row.commands.push(CommandRecord {
+        if self.options.traces {
+            node.record.commands.push(CommandRecord {
                 device: of.device.0,
                 queue: stage as u32,
                 stage,
@@ -473,11 +436,8 @@ impl<'a> World<'a> {
             return;
         };
         let (place, own) = chain.place(subtask);
-        let kernel = tasks[place].kernel(own, &self.spaces);
-        let is_able = |device: usize| {
-            let model = &node.devices[device].model;
-            (kernel.codelet()).is_none_or(|codelet| able(&model.device, codelet))
-        };
+        let kernel = SubtaskKernel::of(&*tasks[place], own, &self.spaces);
+        let is_able = |device: usize| able(&node.devices[device].model.device, kernel.codelet());
         let chosen = chosen.0 as usize;
         let device = match is_able(chosen) {
             true => chosen,
@@ -502,8 +462,7 @@ impl<'a> World<'a> {
         let node = &mut self.nodes[index];
         node.starts(now);
         let of = &node.devices[device];
-        let demand = kernel.demand(self.options.efficiency);
-        let demand = of.model.kernel(&demand, slower);
+        let demand = of.model.kernel(&kernel.demand(), slower);
         let takes = of.enqueues(begun.bytes);
         if takes == 0 {
             return self.enqueued(index, begun, demand);
@@ -557,27 +516,18 @@ impl<'a> World<'a> {
     }
 
     /// The tasks begin anew, with the spaces as they were at first.
-    fn restart(&mut self, index: usize, cause: &Cause) {
-        if let Cause::Lost(node) = cause {
-            self.lost.insert(*node);
-        }
+    fn restart(&mut self, index: usize) {
         // The first node that hears of it resets what all share.
         let restarts = self.nodes[index].machine.restarts();
         if restarts > self.restarts {
             self.recorded = 0;
             self.restarts = restarts;
             self.spaces = self.first_spaces.clone();
-            for node in (0..self.nodes.len() as u32).map(NodeId) {
-                let successor = self.nodes[index].machine.successor(node);
-                if successor != node {
-                    self.spaces.lost(node, successor);
-                }
-            }
         }
         let node = &mut self.nodes[index];
         node.next = 0;
         node.computes = false;
-        node.row.commands.clear();
+        node.record.commands.clear();
         if index == 0 {
             self.timeline.clear();
         }
