@@ -19,6 +19,8 @@ pub fn exception(error: &SessionError) -> PyErr {
         | SessionError::Devices(_)
         | SessionError::Machine(_)
         | SessionError::Strategy(_)
+        | SessionError::LeftOut(..)
+        | SessionError::Tiles { .. }
         | SessionError::Matrix(_)
         | SessionError::Product(_)
         | SessionError::Stencil(_)

@@ -34,7 +34,8 @@ pub struct Session {
 #[pyo3(from_item_all)]
 struct StencilOptions {
     steps: u32,
-    superstep: u32,
+    /// `None`: as the machine's file predicts.
+    superstep: Option<u32>,
     coefficients: Option<Vec<f64>>,
     until: Option<f64>,
     every: u32,
@@ -45,7 +46,11 @@ struct StencilOptions {
 
 impl StencilOptions {
     fn apply<'a>(&self, mut run: StencilRun<'a>) -> StencilRun<'a> {
-        run = run.steps(self.steps).superstep(self.superstep);
+        run = run.steps(self.steps);
+        run = match self.superstep {
+            Some(superstep) => run.superstep(superstep),
+            None => run.superstep_auto(),
+        };
         if let Some(coefficients) = &self.coefficients {
             run = run.coefficients(coefficients);
         }

@@ -37,6 +37,17 @@ def test_stencils_are_right(session, shape, dtype):
     assert "<iframe" in page and "stencil" in page
 
 
+def test_supersteps_are_planned_where_a_machine_file_tells():
+    session = pdawl.simulate("k40")
+    grid = np.random.default_rng(2).random((1500, 1500))
+    right = grid.copy()
+    for _ in range(12):
+        right = step(right)
+    run = session.stencil(grid, steps=12, superstep="auto")
+    assert run.report["workload"]["parameters"]["superstep"] > 1
+    assert np.allclose(grid, right, atol=1e-13)
+
+
 def test_a_balancer_in_python_divides(session):
     class Halves(pdawl.Balancer):
         def plan(self, step):

@@ -315,6 +315,7 @@ impl Session {
         self.close_product();
         if let Some((_, options)) = self.devices.simulation() {
             options.data = data;
+            options.faults.clear();
         }
         self.devices.begin(None)?;
         Ok(self.devices.runtime())

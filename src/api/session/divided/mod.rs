@@ -29,7 +29,6 @@ use crate::engine::corun::kernel::{SliceTrials, examine};
 use crate::engine::corun::{Control, Corun, CorunError, Options, Stream, Tracing};
 use crate::machine::{Device, DeviceKind, likely_fastest};
 use crate::report::{Context, Workload, run::corun as corun_report};
-use crate::runtime::Runtime;
 use crate::workload::kernel::{Axis, Slices, UserKernel};
 use crate::workload::spmv::Spmv;
 use crate::workload::stencil::Stencil;
@@ -230,8 +229,13 @@ impl Session {
         let running = self.running()?;
         self.close_product();
         let (list, mut notes) = memory::with_memory(&divided, self.devices());
-        self.devices.begin(list.as_deref())?;
-        let devices = self.devices.runtime().devices().to_vec();
+        let devices = match list.is_some() || !divided.faults.is_empty() {
+            true => {
+                self.devices.begin(list.as_deref())?;
+                self.devices.runtime().devices().to_vec()
+            }
+            false => self.devices().to_vec(),
+        };
         let plans = planned::plans(&mut divided, &self.devices, &devices)?;
         let steps = divided.supersteps.count();
         self.devices.inject(&divided.faults, &devices, steps)?;
@@ -243,8 +247,8 @@ impl Session {
             })?;
         }
         notes.extend(plans.notes);
-        let runtime = self.devices.runtime();
-        let alone = alone(&mut divided, runtime, stop, &mut notes)?;
+        let on = (&devices[..], list.as_deref());
+        let alone = self.alone(&mut divided, on, stop, &mut notes)?;
         let (chosen, note) = match (alone, &divided.sharing) {
             (Some(device), _) => (Chosen::Alone(device), None),
             (None, Sharing::Own(name, make)) => (Chosen::Own(name.clone(), Arc::clone(make)), None),
@@ -289,6 +293,52 @@ impl Session {
 }
 
 impl Session {
+    /// Finds out how a kernel divides, if that is not known, on the device that is most likely the
+    /// fastest of those that its strategy uses. Of a kernel that does not divide, that device.
+    fn alone(
+        &mut self,
+        divided: &mut Divided,
+        (devices, list): (&[Device], Option<&str>),
+        stop: &AtomicBool,
+        notes: &mut Vec<String>,
+    ) -> Result<Option<usize>, Error> {
+        let Work::Kernel { user, division } = &mut divided.work else {
+            return Ok(None);
+        };
+        let wanted = |device: &Device| match divided.sharing {
+            Sharing::By(Strategy::Cpu) => device.kind == DeviceKind::Cpu,
+            Sharing::By(Strategy::Gpu) => device.kind != DeviceKind::Cpu,
+            _ => true,
+        };
+        let best = likely_fastest(devices, wanted).unwrap_or(0);
+        if division.is_none() {
+            self.devices.begin(list)?;
+            let (runtime, trials) = (self.devices.runtime(), SliceTrials::IfShort);
+            let examined = examine(runtime, best, user.as_ref().clone(), trials, stop);
+            let examined = examined.map_err(refused)?;
+            notes.extend(examined.notes);
+            *division = Some(match examined.refusal {
+                Some(why) => Division::Whole(why),
+                None => Division::By(examined.user.axis(), examined.user.slices().clone()),
+            });
+            **user = examined.user;
+        }
+        match division {
+            Some(Division::Whole(why)) => {
+                let name = &devices[best].name;
+                notes.push(format!(
+                    "it is not divided, and runs on {name} alone: {why}"
+                ));
+                Ok(Some(best))
+            }
+            Some(Division::By(axis, slices)) => {
+                **user = user.as_ref().clone().divided(*axis, slices.clone());
+                Ok(None)
+            }
+            None => Ok(None),
+        }
+    }
+
     /// How the steps of a product are divided that stays open, and how devices stream.
     pub(super) fn division(&self, divided: &mut Divided) -> Result<(MakeBalancer, Stream), Error> {
         let plans = planned::plans(divided, &self.devices, self.devices())?;
@@ -309,51 +359,6 @@ impl Session {
         };
         let make = move |setup: &Setup| or_dawl(strategy.build(setup).map_err(Error::from), setup);
         Ok((Arc::new(make), plans.stream))
-    }
-}
-
-/// Finds out how a kernel divides, if that is not known, on the device that is most likely the
-/// fastest of those that its strategy uses. Of a kernel that does not divide, that device.
-fn alone(
-    divided: &mut Divided,
-    runtime: &mut dyn Runtime,
-    stop: &AtomicBool,
-    notes: &mut Vec<String>,
-) -> Result<Option<usize>, Error> {
-    let Work::Kernel { user, division } = &mut divided.work else {
-        return Ok(None);
-    };
-    let sharing = &divided.sharing;
-    let wanted = |device: &Device| match sharing {
-        Sharing::By(Strategy::Cpu) => device.kind == DeviceKind::Cpu,
-        Sharing::By(Strategy::Gpu) => device.kind != DeviceKind::Cpu,
-        _ => true,
-    };
-    let best = likely_fastest(runtime.devices(), wanted).unwrap_or(0);
-    if division.is_none() {
-        let trials = SliceTrials::IfShort;
-        let examined = examine(runtime, best, user.as_ref().clone(), trials, stop);
-        let examined = examined.map_err(refused)?;
-        notes.extend(examined.notes);
-        *division = Some(match examined.refusal {
-            Some(why) => Division::Whole(why),
-            None => Division::By(examined.user.axis(), examined.user.slices().clone()),
-        });
-        **user = examined.user;
-    }
-    match division {
-        Some(Division::Whole(why)) => {
-            let name = &runtime.devices()[best].name;
-            notes.push(format!(
-                "it is not divided, and runs on {name} alone: {why}"
-            ));
-            Ok(Some(best))
-        }
-        Some(Division::By(axis, slices)) => {
-            **user = user.as_ref().clone().divided(*axis, slices.clone());
-            Ok(None)
-        }
-        None => Ok(None),
     }
 }
 
