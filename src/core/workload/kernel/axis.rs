@@ -91,30 +91,36 @@ impl Axis {
     }
 
     /// Sets of units, as ranges: of every two units, a set has the first and lacks the second.
-    /// Each unit is alone, or in two sets and no two in the same two, or in one of two sets for
-    /// each bit of its number: what takes the least time, if all units run for `run` seconds,
-    /// and a look at what a set has written takes `look` seconds.
+    /// Each unit is alone, or in two sets and no two in the same two: what takes the least time,
+    /// if all units run for `run` seconds, and a look at what a set has written takes `look`
+    /// seconds.
     pub fn sets(&self, run: f64, look: f64) -> Vec<Vec<Range<u64>>> {
         let units = self.units();
-        let of = |has: &dyn Fn(u64) -> bool| ranges(&(0..units), has);
-        let alone = (0..units).map(|unit| of(&|other| other == unit)).collect();
-        let count = (2..)
-            .find(|sets| sets * (sets - 1) / 2 >= units)
-            .unwrap_or(units);
+        let alone = self.sets_of(units, |set, unit| unit == set);
+        let count = (2..).find(|sets| sets * (sets - 1) / 2 >= units);
+        let count = count.unwrap_or(units);
         let pairs = (0..count).flat_map(|a| (a + 1..count).map(move |b| [a, b]));
         let pairs: Vec<[u64; 2]> = pairs.take(units as usize).collect();
-        let in_pairs = (0..count).map(|set| of(&|unit| pairs[unit as usize].contains(&set)));
-        let bits = u64::BITS - units.saturating_sub(1).leading_zeros();
-        let values = (0..bits).flat_map(|bit| [0, 1].map(|value| (bit, value)));
-        let by_bits = values.map(|(bit, value)| of(&|unit| unit >> bit & 1 == value));
-        let all: [(u32, Vec<Vec<Range<u64>>>); 3] = [
-            (1, alone),
-            (2, in_pairs.collect()),
-            (bits, by_bits.collect()),
-        ];
-        let cost = |(runs, sets): &(u32, Vec<_>)| f64::from(*runs) * run + sets.len() as f64 * look;
-        let least = all.into_iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
-        least.map_or_else(Vec::new, |(_, sets)| sets)
+        let in_pairs = self.sets_of(count, |set, unit| pairs[unit as usize].contains(&set));
+        let cost = |runs: f64, sets: &[_]| runs * run + sets.len() as f64 * look;
+        match cost(1.0, &alone) <= cost(2.0, &in_pairs) {
+            true => alone,
+            false => in_pairs,
+        }
+    }
+
+    /// Such sets, two for each bit of a unit's number. Their ranges have few lengths, for each
+    /// of which some drivers compile the kernel.
+    pub fn sets_by_bits(&self) -> Vec<Vec<Range<u64>>> {
+        let bits = u64::BITS - self.units().saturating_sub(1).leading_zeros();
+        self.sets_of(2 * u64::from(bits), |set, unit| {
+            unit >> (set / 2) & 1 == set % 2
+        })
+    }
+
+    fn sets_of(&self, count: u64, has: impl Fn(u64, u64) -> bool) -> Vec<Vec<Range<u64>>> {
+        let set = |set: u64| ranges(&(0..self.units()), |unit| has(set, unit));
+        (0..count).map(set).collect()
     }
 }
 

@@ -66,8 +66,11 @@ proptest! {
 fn of_every_two_units_a_set_has_the_first_and_lacks_the_second() {
     for units in [2, 3, 5, 7, 8, 13, 63, 64, 100] {
         let axis = Axis::new(0, units, 1, MOST_UNITS);
-        for (run, look) in [(1.0, 0.0), (1.0, 1.0), (0.0, 1.0), (1.0, 0.3)] {
-            let sets = axis.sets(run, look);
+        for sets in [
+            axis.sets(1.0, 0.0),
+            axis.sets(0.0, 1.0),
+            axis.sets_by_bits(),
+        ] {
             let has = |set: &[std::ops::Range<u64>], unit: u64| {
                 set.iter().filter(|range| range.contains(&unit)).count() == 1
             };
@@ -78,10 +81,13 @@ fn of_every_two_units_a_set_has_the_first_and_lacks_the_second() {
             }
         }
     }
-    let axis = Axis::new(0, 1024, 1, MOST_UNITS);
-    let counts = [(1.0, 0.0), (1.0, 0.1), (0.1, 1.0)];
-    let counts = counts.map(|(run, look)| axis.sets(run, look).len());
-    assert_eq!(counts, [1024, 46, 20]);
+    let axis = Axis::new(0, 64, 1, MOST_UNITS);
+    let counts = [
+        axis.sets(1.0, 0.0),
+        axis.sets(0.0, 1.0),
+        axis.sets_by_bits(),
+    ];
+    assert_eq!(counts.map(|sets| sets.len()), [64, 12, 12]);
 }
 
 #[test]

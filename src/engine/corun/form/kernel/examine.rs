@@ -71,7 +71,7 @@ pub fn examine(
     trial.check_inputs()?;
     let began = Instant::now();
     let whole = trial.whole(&user, &base)?;
-    let (took, run) = (began.elapsed(), trial.seconds);
+    let took = began.elapsed();
     let refused = |user: UserKernel, why: String| Examined {
         user,
         refusal: Some(why),
@@ -114,8 +114,6 @@ pub fn examine(
         trial: &mut trial,
         base: &base,
         whole: &whole,
-        run,
-        look: (took.as_secs_f64() - run).max(0.0),
         patient: slice_trials == SliceTrials::Always || took * SLICE_TRIAL < PATIENCE,
     };
     let (slices, notes) = trial.slices(&divided, written, independent)?;

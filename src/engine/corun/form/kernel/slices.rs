@@ -16,9 +16,6 @@ pub(super) struct SliceTrial<'a, 'b> {
     pub whole: &'a Contents,
     /// Whether there may be many runs.
     pub patient: bool,
-    /// Seconds of a run of all units, and of all that is beside it.
-    pub run: f64,
-    pub look: f64,
 }
 
 impl SliceTrial<'_, '_> {
@@ -106,7 +103,7 @@ impl SliceTrial<'_, '_> {
         written: &[usize],
         read: &[usize],
     ) -> Result<bool, CorunError> {
-        for parts in user.axis().sets(self.run, self.look) {
+        for parts in user.axis().sets_by_bits() {
             if !self.agrees(user, written, read, &parts)? {
                 return Ok(false);
             }

@@ -7,7 +7,6 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
 use crate::corun::CorunError;
 use crate::runtime::{
@@ -42,8 +41,6 @@ pub struct KernelTrial<'a> {
     queue: QueueId,
     kernel: String,
     buffers: Vec<TrialBuffer>,
-    /// Seconds of the last run's launches.
-    pub seconds: f64,
     stop: &'a AtomicBool,
 }
 
@@ -101,7 +98,6 @@ impl<'a> KernelTrial<'a> {
             queue,
             kernel: user.kernel().name.clone(),
             buffers,
-            seconds: 0.0,
             stop,
         })
     }
@@ -204,7 +200,6 @@ impl<'a> KernelTrial<'a> {
         let codelet = user.codelet();
         let parts = parts.iter().filter(|units| !units.is_empty());
         let launches: Vec<_> = parts.flat_map(|units| user.launches(units)).collect();
-        let began = Instant::now();
         for units in &launches {
             let launch = Command::Launch(Launch {
                 codelet: Arc::clone(&codelet),
@@ -216,7 +211,6 @@ impl<'a> KernelTrial<'a> {
         }
         let ended = self.runtime.completions(launches.len());
         ended.map_err(trial_error)?;
-        self.seconds = began.elapsed().as_secs_f64();
         written.into_iter().map(|index| self.get(index)).collect()
     }
 
