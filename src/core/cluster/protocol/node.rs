@@ -331,17 +331,20 @@ impl NodeMachine {
     }
 
     fn node_lost(&mut self, node: NodeId, now: Nanos, spaces: &Spaces, actions: &mut Vec<Action>) {
-        if node == NodeId::FIRST {
-            actions.push(Action::FirstLost);
-        } else if !self.is_ready() {
-            let why = format!("{node} was lost before the run began; start the program again");
-            actions.push(Action::Fail { why });
-        } else if let Some(coordinator) = &mut self.coordinator {
-            coordinator.lost(node, spaces, now, actions);
-        } else {
-            let message = Message::Unreachable { node };
-            let to = NodeId::FIRST;
-            actions.push(Action::Send { to, message });
+        let is_ready = self.is_ready();
+        match &mut self.coordinator {
+            _ if node == NodeId::FIRST => actions.push(Action::FirstLost),
+            // A node that ends since another one has told why is lost, too: the first one tells
+            // which came first.
+            None => actions.push(Action::Send {
+                to: NodeId::FIRST,
+                message: Message::Unreachable { node },
+            }),
+            Some(coordinator) if is_ready => coordinator.lost(node, spaces, now, actions),
+            Some(_) => {
+                let why = format!("{node} was lost before the run began; start the program again");
+                actions.push(Action::Fail { why });
+            }
         }
     }
 
