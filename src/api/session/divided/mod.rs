@@ -1,10 +1,10 @@
 //! A run of divided steps: a stencil, a product or a kernel of the user's, on the devices of a
 //! session.
 //!
-//! [`Session::divide`] prepares it: [`memory`] leaves out devices that have too little of it,
+//! [`Session::divide`] prepares it: `memory` leaves out devices that have too little of it,
 //! `planned` asks the machine's file and its cost model, and a kernel is examined.
-//! [`DividedRun::run`] runs it, as often as it is called. [`oracle`] searches for the best shares,
-//! and [`singles`] compares a simulated run with single devices.
+//! [`DividedRun::run`] runs it, as often as it is called. `oracle` searches for the best shares,
+//! and `singles` compares a simulated run with single devices.
 
 mod memory;
 mod oracle;
