@@ -107,7 +107,7 @@ pub fn precision(
 }
 
 /// The choices of singles and doubles.
-pub const REALS: &[(&str, &str)] = &[("f32", ""), ("f64", "")];
+pub const REALS: &[(&str, &str)] = &[("f64", ""), ("f32", "")];
 
 /// A precision by its name.
 pub fn named(name: &str) -> Option<ProductPrecision> {
