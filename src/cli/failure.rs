@@ -5,12 +5,9 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use pdawl::engine::corun::CorunError;
 use pdawl::runtime::RuntimeError;
-use pdawl::session;
 
-use super::machine_session::unfit_fault;
-use super::{cluster, interrupt, terminal};
+use super::{interrupt, terminal};
 
 /// Why a command does not succeed.
 #[derive(Debug)]
@@ -137,28 +134,6 @@ impl Failure {
 impl From<clap::Error> for Failure {
     fn from(error: clap::Error) -> Self {
         Self::Parser(error)
-    }
-}
-
-impl From<session::Error> for Failure {
-    fn from(error: session::Error) -> Self {
-        match error {
-            session::Error::Devices(why) => wrong_devices(why),
-            session::Error::Runtime(error) | session::Error::Corun(CorunError::Runtime(error)) => {
-                refused(error)
-            }
-            session::Error::Corun(CorunError::Interrupted) | session::Error::Stopped => {
-                Self::Interrupted
-            }
-            session::Error::Cluster(error) => cluster::of_run(error, 0),
-            error @ session::Error::Tiles { .. } => Self::usage(error, "a larger --tile"),
-            session::Error::Corun(error @ CorunError::AllLost { .. }) => Self::failed(error, LOST),
-            session::Error::Fault(unfit) => unfit_fault(&unfit),
-            error @ (session::Error::Strategy(_) | session::Error::LeftOut(..)) => {
-                Self::usage(error, OTHER_STRATEGY)
-            }
-            other => Self::of(other),
-        }
     }
 }
 

@@ -1,10 +1,12 @@
-//! Opens the devices of a command, as its options say.
+//! Opens the devices of a command as its options say, and tells why a session fails.
 
+use pdawl::engine::corun::CorunError;
 use pdawl::machine::{self, MachineFile};
-use pdawl::session::{DeviceOptions, FaultSpec, NamedMachine, OpenDevices, UnfitFault};
+use pdawl::session::{self, DeviceOptions, FaultSpec, NamedMachine, OpenDevices, UnfitFault};
 
 use super::args::MachineArgs;
-use super::failure::Failure;
+use super::cluster::of_run;
+use super::failure::{Failure, LOST, OTHER_STRATEGY, refused, wrong_devices};
 
 /// What a command needs of its devices.
 #[derive(Clone, Copy, Debug)]
@@ -88,4 +90,26 @@ pub fn named(args: &MachineArgs) -> Result<Option<NamedMachine>, Failure> {
 /// When there is no such file, or it is wrong.
 pub fn machine_file(name: &str) -> Result<MachineFile, Failure> {
     machine::find(name).map_err(Failure::of)
+}
+
+impl From<session::Error> for Failure {
+    fn from(error: session::Error) -> Self {
+        match error {
+            session::Error::Devices(why) => wrong_devices(why),
+            session::Error::Runtime(error) | session::Error::Corun(CorunError::Runtime(error)) => {
+                refused(error)
+            }
+            session::Error::Corun(CorunError::Interrupted) | session::Error::Stopped => {
+                Self::Interrupted
+            }
+            session::Error::Cluster(error) => of_run(error, 0),
+            error @ session::Error::Tiles { .. } => Self::usage(error, "a larger --tile"),
+            session::Error::Corun(error @ CorunError::AllLost { .. }) => Self::failed(error, LOST),
+            session::Error::Fault(unfit) => unfit_fault(&unfit),
+            error @ (session::Error::Strategy(_) | session::Error::LeftOut(..)) => {
+                Self::usage(error, OTHER_STRATEGY)
+            }
+            other => Self::of(other),
+        }
+    }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use pdawl::Session;
 use pdawl::balance;
-use pdawl::session::{Error, Grid, SparseMatrix, Task};
+use pdawl::session::{DenseMatrix, Error, Grid, SparseMatrix, Task};
+use pdawl::workload::task_set::{Matmul2d, TaskSet, Tasks};
 use proptest::prelude::*;
 
 use crate::pocl::cpu_device;
@@ -498,4 +499,20 @@ fn sessions_of_two_threads_do_not_disturb_each_other() {
     threads
         .into_iter()
         .for_each(|thread| thread.join().unwrap());
+}
+
+#[test]
+fn tasks_that_compute_nothing_leave_later_runs_their_data() {
+    let mut session = Session::simulate("v100x2").unwrap();
+    let set = TaskSet::paper(Tasks::Matmul2d(Matmul2d::paper(4)));
+    session.task_set(&set).run().unwrap();
+    let numbers = (0..25).map(|place| f64::from(place * place)).collect();
+    let mut grid = Grid::new(&[5, 5], numbers).unwrap();
+    let before = grid.clone();
+    let run = session.stencil(&mut grid).steps(3).verify().run().unwrap();
+    assert!(run.verification.as_ref().is_some_and(|found| found.right) && grid != before);
+    session.task_set(&set).run().unwrap();
+    let a = DenseMatrix::new(2, 2, vec![1.0f32, 2.0, 3.0, 4.0]).unwrap();
+    let product = session.matmul(&a, &a).run().unwrap().result;
+    assert_eq!(product.elements(), [7.0, 10.0, 15.0, 22.0]);
 }

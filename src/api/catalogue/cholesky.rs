@@ -1,9 +1,11 @@
 //! The Cholesky factor of a dense matrix.
 
-use super::matmul::{ORDER, REPEATS, TILE, WINDOW};
-use super::{Entry, Given, Made, Parameter, Unfit, input};
+use super::{Entry, Given, Made, ORDER, Parameter, REPEATS, TILE, Unfit, WINDOW, input};
 use crate::matrix::npy::{ElementType, NpyMatrix};
 use crate::workload::cluster::{Cholesky, definite, of_file};
+
+/// Rows and columns by default.
+const SIZE: u64 = 4096;
 
 pub const ENTRY: Entry = Entry {
     name: "cholesky",
@@ -13,12 +15,11 @@ pub const ENTRY: Entry = Entry {
                pdawl run cholesky --size 20000 --precision f64 --machine v100x4",
     parameters: &[
         Parameter {
-            default: "4096",
             excludes: &["input"],
             ..Parameter::number(
                 "size",
                 (1, u32::MAX as u64),
-                "Rows and columns of the matrix",
+                "Rows and columns of the matrix [default: 4096]",
             )
         },
         Parameter {
@@ -60,7 +61,7 @@ fn make(given: &Given) -> Result<Made, Unfit> {
         }
         None => {
             let precision = input::precision(&[], asked)?.sums();
-            let size = given.number("size").unwrap_or(1);
+            let size = given.number("size").unwrap_or(SIZE);
             (size, precision, definite(precision, size, given.seed))
         }
     };

@@ -1,9 +1,8 @@
 //! The product of dense matrices.
 
-use super::{Entry, Given, Made, OUTPUT, Parameter, Unfit, input};
+use super::{Entry, Given, Made, ORDER, OUTPUT, Parameter, REPEATS, TILE, Unfit, WINDOW, input};
 use crate::matrix::npy::{ElementType, NpyMatrix};
 use crate::workload::cluster::{Placement, Product, rounded};
-use crate::workload::task_set::MOST_ROWS;
 
 /// Rows and columns by default.
 const SIZE: u64 = 4096;
@@ -85,43 +84,6 @@ pub const ENTRY: Entry = Entry {
     nodes: Some(Placement::Grid),
     hosts_only: false,
     make,
-};
-
-/// Of products and factorisations in tiles, on one machine: the order of the tasks, those that a
-/// device has at once, and timed runs.
-pub const ORDER: Parameter = Parameter {
-    default: "natural",
-    ..Parameter::choice(
-        "order",
-        &[("natural", ""), ("random", "")],
-        "The order in which the policy learns of the tasks",
-    )
-};
-pub const WINDOW: Parameter = Parameter::number(
-    "window",
-    (1, 10_000),
-    "Tasks that a device has at once, running and loading, of policies that have a window \
-     [default: 16]",
-);
-pub const REPEATS: Parameter = Parameter {
-    default: "1",
-    ..Parameter::number(
-        "repeats",
-        (1, u32::MAX as u64),
-        "Timed runs; on real devices without --fault, one that is not timed comes first",
-    )
-};
-
-pub const TILE: Parameter = Parameter {
-    more: "Tiles at the edges are smaller where the size is no multiple. `auto` takes the greatest \
-           power of two from 256 to 4096 (1024 for cholesky) that leaves each device 128 tasks, or \
-           a smaller one if the tiles of 16 tasks do not fit a GPU's memory. OpenCL kernels are \
-           fastest where rows are multiples of 16 bytes.",
-    default: "auto",
-    ..Parameter::tile(
-        (1, MOST_ROWS as u64),
-        "Rows and columns of a tile, or `auto`",
-    )
 };
 
 fn make(given: &Given) -> Result<Made, Unfit> {

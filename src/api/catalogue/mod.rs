@@ -21,6 +21,7 @@ use crate::cluster::space::Extent;
 use crate::codelet::Element;
 use crate::matrix::npy::{ElementType, NpyError};
 use crate::workload::cluster::{Fill, Operation, Placement, generated_as};
+use crate::workload::task_set::MOST_ROWS;
 
 pub use parameter::{Kind, Parameter, Value, Values};
 
@@ -144,3 +145,40 @@ const OUTPUT: Parameter = Parameter::file(
     "output",
     "Write the result to an NPY file, unless it was found wrong",
 );
+
+/// Of products and factorisations in tiles, on one machine: the order of the tasks, those that a
+/// device has at once, and timed runs.
+const ORDER: Parameter = Parameter {
+    default: "natural",
+    ..Parameter::choice(
+        "order",
+        &[("natural", ""), ("random", "")],
+        "The order in which the policy learns of the tasks",
+    )
+};
+const WINDOW: Parameter = Parameter::number(
+    "window",
+    (1, 10_000),
+    "Tasks that a device has at once, running and loading, of policies that have a window \
+     [default: 16]",
+);
+const REPEATS: Parameter = Parameter {
+    default: "1",
+    ..Parameter::number(
+        "repeats",
+        (1, u32::MAX as u64),
+        "Timed runs; on real devices without --fault, one that is not timed comes first",
+    )
+};
+
+const TILE: Parameter = Parameter {
+    more: "Tiles at the edges are smaller where the size is no multiple. `auto` takes the greatest \
+           power of two from 256 to 4096 (1024 for cholesky) that leaves each device 128 tasks, or \
+           a smaller one if the tiles of 16 tasks do not fit a GPU's memory. OpenCL kernels are \
+           fastest where rows are multiples of 16 bytes.",
+    default: "auto",
+    ..Parameter::tile(
+        (1, MOST_ROWS as u64),
+        "Rows and columns of a tile, or `auto`",
+    )
+};

@@ -73,6 +73,8 @@ use product::OpenProduct;
 /// ```
 pub struct Session {
     devices: OpenDevices,
+    /// Whether a simulated machine computes results, unless a run has none.
+    data: bool,
     /// How steps are divided.
     sharing: Sharing,
     stop: Stop,
@@ -165,8 +167,10 @@ impl Session {
     /// # Errors
     /// As [`OpenDevices::open`].
     pub fn with(options: DeviceOptions) -> Result<Self, Error> {
+        let data = options.data;
         let devices = OpenDevices::open(options)?;
         Ok(Self {
+            data,
             devices,
             sharing: Sharing::By(Strategy::Dawl),
             stop: Stop::default(),
@@ -312,13 +316,18 @@ impl Session {
 
     /// The same; simulated without data if nothing is computed.
     fn runtime_with(&mut self, data: bool) -> Result<&mut dyn Runtime, Error> {
+        self.clear(data);
+        self.devices.begin(None)?;
+        Ok(self.devices.runtime())
+    }
+
+    /// Takes off the devices what an earlier run has left, and forgets what it was asked for.
+    fn clear(&mut self, data: bool) {
         self.close_product();
         if let Some((_, options)) = self.devices.simulation() {
             options.data = data;
             options.faults.clear();
         }
-        self.devices.begin(None)?;
-        Ok(self.devices.runtime())
     }
 
     /// How steps are divided that no cost model knows.

@@ -138,7 +138,7 @@ mod window;
 use std::sync::atomic::AtomicBool;
 
 use crate::codelet::Name;
-use crate::machine::{Device, DeviceKind};
+use crate::machine::Device;
 use pdawl_core::graph::{DatumId, Kernel, KernelId, TaskGraph};
 
 pub use bound::least_seconds;
@@ -187,11 +187,12 @@ impl Options {
     pub fn of_tasks(graph: &TaskGraph, devices: &[Device]) -> Self {
         let mut kernels = (0..graph.kernels().len()).map(KernelId);
         let waits = kernels.any(|kernel| !graph.predecessors(kernel).is_empty());
-        let queues = devices.iter().map(|device| match device.kind {
-            _ if !waits || device.shares_host_memory => 1,
-            DeviceKind::Cpu => COPIES_BESIDE,
-            _ => SIDE_BY_SIDE,
-        });
+        let queues = devices
+            .iter()
+            .map(|device| match waits && !device.shares_host_memory {
+                true => SIDE_BY_SIDE,
+                false => 1,
+            });
         Self::queues(queues.collect())
     }
 
@@ -206,9 +207,6 @@ impl Options {
 /// Kernels of a graph of tasks that a GPU has at the same time. Beside fewer, a GPU is idle while
 /// it factors a panel; more hold more data at once and gain nothing.
 const SIDE_BY_SIDE: usize = 4;
-
-/// Of a CPU with memory of its own, whose kernels have all of its cores: data are copied beside one.
-const COPIES_BESIDE: usize = 2;
 
 /// How a run is observed and stopped.
 pub struct Control<'a> {

@@ -78,9 +78,9 @@ impl Session {
     ) -> Result<Run, Error> {
         let began = Instant::now();
         let _running = self.running()?;
-        self.close_product();
+        self.clear(self.data);
         let simulated = self.is_simulated();
-        let has_data = self.devices.simulation().is_none_or(|(_, sim)| sim.data);
+        let has_data = !simulated || self.data;
         let bytes = u64::try_from(operation.bytes).unwrap_or(u64::MAX);
         self.check_data(&operation.title, bytes, has_data)?;
         let place = Place::Alone(Lone::on(self.devices(), options.gpu_memory));

@@ -227,7 +227,7 @@ impl Session {
         stop: &AtomicBool,
     ) -> Result<DividedRun<'_>, Error> {
         let running = self.running()?;
-        self.close_product();
+        self.clear(self.data);
         let (list, mut notes) = memory::with_memory(&divided, self.devices());
         let devices = match list.is_some() || !divided.faults.is_empty() {
             true => {

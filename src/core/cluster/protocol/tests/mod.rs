@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use crate::cluster::NodeId;
 use crate::cluster::info::{DeviceInfo, NodeInfo};
-use crate::cluster::protocol::{Event, Message, NodeMachine, Settings};
+use crate::cluster::protocol::{Action, Event, Message, NodeMachine, Settings};
 use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId, Spaces};
 use crate::cluster::task::Task;
 use crate::codelet::Cost;
@@ -271,4 +271,26 @@ fn devices_may_fail_at_any_moment() {
         let seen = run_all(spread, faults, 2000..2250);
         assert!(seen.losses > 20 && seen.revoked > 20, "{spread}: {seen:?}");
     }
+}
+
+#[test]
+fn the_first_node_alone_says_why_a_run_does_not_begin() {
+    let lost = |me: u32| {
+        let info = random_node(&mut fastrand::Rng::with_seed(1));
+        let spread = (me == 0).then(|| NamedSpread::default().spread(1));
+        let (me, settings) = (NodeId(me), Settings::default());
+        let mut machine = NodeMachine::new(me, 4, "test".to_owned(), info, settings, spread);
+        let mut actions = Vec::new();
+        let event = Event::NodeLost { node: NodeId(1) };
+        machine.on(event, 0, &Spaces::default(), &mut actions);
+        actions
+    };
+    // Node 1 may have ended since node 3 has told why it cannot go on.
+    let (to, message) = (NodeId::FIRST, Message::Unreachable { node: NodeId(1) });
+    assert_eq!(lost(2), [Action::Send { to, message }]);
+    let first = lost(0);
+    assert!(
+        matches!(&first[..], [Action::Fail { why }] if why.contains("before the run began")),
+        "{first:?}"
+    );
 }
