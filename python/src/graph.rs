@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pdawl::Session;
 use pdawl::session::{Data, Error, Task};
-use pdawl::workload::task_set::{Cholesky, Matmul2d, Matmul3d, RandomTasks, TILE, TaskSet, Tasks};
+use pdawl::workload::task_set::{SETS, TILE, TaskSet};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -68,29 +68,11 @@ pub enum Work {
 /// A set of tasks that share data, by its name as in `pdawl run tasks --set`. They compute
 /// nothing.
 pub fn task_set(name: &str, n: u32, tile: Option<u32>) -> PyResult<TaskSet> {
-    let tile = tile.unwrap_or(TILE);
-    let product = |paper: Matmul2d| {
-        Tasks::Matmul2d(Matmul2d {
-            depth: tile.saturating_mul(4),
-            ..paper
-        })
-    };
-    let tasks = match name {
-        "matmul2d" => product(Matmul2d::paper(n)),
-        "sparse" => product(Matmul2d::sparse(n)),
-        "matmul3d" => Tasks::Matmul3d(Matmul3d::paper(n)),
-        "cholesky" => Tasks::Cholesky(Cholesky::paper(n)),
-        "random" => Tasks::Random(RandomTasks::small(n)),
-        _ => {
-            return Err(PyValueError::new_err(format!(
-                "no set of tasks is called {name}; there are matmul2d, matmul3d, cholesky, sparse \
-                 and random"
-            )));
-        }
-    };
-    let set = TaskSet {
-        tile,
-        ..TaskSet::paper(tasks)
+    let Some(set) = TaskSet::named(name, n, tile.unwrap_or(TILE)) else {
+        let names = SETS.map(|(name, _)| name).join(", ");
+        return Err(PyValueError::new_err(format!(
+            "no set of tasks is called {name}; there are {names}"
+        )));
     };
     set.check()
         .map_err(|error| PyValueError::new_err(error.to_string()))?;

@@ -7,13 +7,13 @@ use pdawl::quantity::Bytes;
 use pdawl::report::Printed;
 use pdawl::report::instruments::{self, Instruments};
 use pdawl::report::table;
+use pdawl::session::this_machine::{self, GpuDriver, ThisMachine};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::Format;
 use super::failure::Failure;
-use super::this_machine::{GpuDriver, ThisMachine};
-use super::{terminal, this_machine};
+use super::terminal;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  pdawl devices --format json")]

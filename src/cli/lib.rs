@@ -54,7 +54,6 @@ mod size;
 mod spec;
 mod tasks;
 mod terminal;
-mod this_machine;
 mod train;
 mod transformer;
 mod workload;
@@ -71,7 +70,7 @@ use std::thread::Builder;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use pdawl::runtime::select::{GpuRuntime, Libraries, choose_gpu_runtime, choose_libraries};
+use pdawl::session::{GpuRuntime, Libraries, choose_gpu_runtime, choose_libraries};
 
 use failure::Failure;
 

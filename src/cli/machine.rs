@@ -4,6 +4,7 @@ use clap::Subcommand;
 use pdawl::machine::{MachineError, MachineFile, MachineStore, StoreError};
 use pdawl::quantity::{Bytes, Count};
 use pdawl::report::table;
+use pdawl::session::this_machine;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -12,7 +13,7 @@ use super::failure::Failure;
 use super::machine_session::machine_file;
 use super::saved_report::SavedReport;
 use super::size::{ByteSize, ByteSizeError};
-use super::{terminal, this_machine};
+use super::terminal;
 
 /// Bytes of the smallest copy that can be timed.
 const LEAST_COPY: u64 = 1 << 20;
@@ -114,7 +115,7 @@ fn save(
         _ => {}
     }
     let bar = terminal::spinner();
-    let machine = this_machine::measure(name, copy_size, &mut |device, what| {
+    let machine = this_machine::measure(name, copy_size.0, &mut |device, what| {
         bar.set_message(format!("{device}: {what}"));
     });
     bar.finish_and_clear();

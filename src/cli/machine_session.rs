@@ -1,8 +1,11 @@
 //! Opens the devices of a command as its options say, and tells why a session fails.
 
 use pdawl::engine::corun::CorunError;
+use pdawl::engine::graph::GraphRunError;
 use pdawl::machine::{self, MachineFile};
-use pdawl::session::{self, DeviceOptions, FaultSpec, NamedMachine, OpenDevices, UnfitFault};
+use pdawl::policy::MapError;
+use pdawl::quantity::Bytes;
+use pdawl::session::{self, DeviceOptions, NamedMachine, UnfitFault};
 
 use super::args::MachineArgs;
 use super::cluster::of_run;
@@ -29,28 +32,6 @@ pub fn options(args: &MachineArgs, named: Option<NamedMachine>, needs: Needs) ->
         seed: needs.seed,
         noise: args.noise,
     }
-}
-
-/// Opens them.
-///
-/// # Errors
-/// When there is no such device, or it cannot be opened.
-pub fn open(
-    args: &MachineArgs,
-    named: Option<NamedMachine>,
-    needs: Needs,
-) -> Result<OpenDevices, Failure> {
-    Ok(OpenDevices::open(options(args, named, needs))?)
-}
-
-/// Injects faults into the runs to come, which have so many steps.
-///
-/// # Errors
-/// A device that takes no part, and a step that never comes.
-pub fn inject(devices: &mut OpenDevices, faults: &[FaultSpec], steps: u32) -> Result<(), Failure> {
-    let of = devices.machine.devices.clone();
-    let injected = devices.inject(faults, &of, steps);
-    injected.map_err(|unfit| unfit_fault(&unfit))
 }
 
 /// The failure of a fault that cannot be.
@@ -83,6 +64,24 @@ pub fn named(args: &MachineArgs) -> Result<Option<NamedMachine>, Failure> {
     Ok(named)
 }
 
+/// Checks that `needed` bytes of host memory are `free` for what has this title.
+///
+/// # Errors
+/// When they are not.
+pub fn host_memory(title: String, needed: u64, free: u64, remedy: &str) -> Result<(), Failure> {
+    match needed <= free {
+        true => Ok(()),
+        false => Err(Failure::failed(
+            session::Error::Memory {
+                what: title,
+                needed: Bytes(needed),
+                here: Bytes(free),
+            },
+            remedy,
+        )),
+    }
+}
+
 /// The machine file of a name, or of a path: what has a separator or ends in
 /// `.toml`.
 ///
@@ -96,6 +95,7 @@ impl From<session::Error> for Failure {
     fn from(error: session::Error) -> Self {
         match error {
             session::Error::Devices(why) => wrong_devices(why),
+            session::Error::KernelDevices(why) => wrong_devices(why),
             session::Error::Runtime(error) | session::Error::Corun(CorunError::Runtime(error)) => {
                 refused(error)
             }
@@ -104,6 +104,14 @@ impl From<session::Error> for Failure {
             }
             session::Error::Cluster(error) => of_run(error, 0),
             error @ session::Error::Tiles { .. } => Self::usage(error, "a larger --tile"),
+            session::Error::GraphRun(error) => of_graph(error),
+            session::Error::Map(error) => of_graph(error.into()),
+            error @ session::Error::Queues { of_file: false, .. } => {
+                Self::usage(error, "gpu, cpu, or one of these")
+            }
+            error @ session::Error::Queues { .. } => {
+                Self::failed(error, "gpu, cpu, r1 for the first device, or one of these")
+            }
             session::Error::Corun(error @ CorunError::AllLost { .. }) => Self::failed(error, LOST),
             session::Error::Fault(unfit) => unfit_fault(&unfit),
             error @ (session::Error::Strategy(_) | session::Error::LeftOut(..)) => {
@@ -111,5 +119,21 @@ impl From<session::Error> for Failure {
             }
             other => Self::of(other),
         }
+    }
+}
+
+/// The failure of an error of a graph's run.
+pub fn of_graph(error: GraphRunError) -> Failure {
+    match error {
+        GraphRunError::Runtime(error) => refused(error),
+        error @ GraphRunError::Map(MapError::Nowhere { .. }) => Failure::usage(
+            error,
+            "other --devices; `pdawl devices` shows which are there",
+        ),
+        error @ GraphRunError::Map(MapError::Wide { .. }) => {
+            Failure::usage(format!("--map {error}"), "as many at most")
+        }
+        error @ GraphRunError::Lost { .. } => Failure::failed(error, LOST),
+        other => Failure::of(other),
     }
 }

@@ -1,13 +1,12 @@
 //! `pdawl predict`: how long a workload would take on a machine, by strategy.
 
 use clap::Subcommand;
-use pdawl::machine::{DeviceKind, MachineFile};
+use pdawl::machine::MachineFile;
 use pdawl::model::planner::{CandidateDevice, ModelledMachine, PredictedStrategy, predict_run};
 use pdawl::model::{ModelStore, command, store};
 use pdawl::report::prediction::{PredictedMachine, PredictingModel, PredictionReport};
-use pdawl::runtime::select;
-use pdawl::session::NamedMachine;
 use pdawl::session::divided::step;
+use pdawl::session::{NamedMachine, this_machine};
 use pdawl_profiler::bundle::Bundle;
 
 use super::args::Format;
@@ -17,7 +16,7 @@ use super::model::Source;
 use super::product::{Matrix, Product};
 use super::size::ByteSize;
 use super::workload::{PreparedWorkload, WorkloadRequest};
-use super::{interrupt, terminal, this_machine};
+use super::{interrupt, terminal};
 
 #[derive(Debug, clap::Args)]
 #[command(
@@ -221,10 +220,8 @@ fn candidates(
     if simulated {
         return modelled.described().map_err(Failure::of);
     }
-    let found = select::driver_devices().map_err(refused)?.into_iter();
-    let devices: Vec<_> = found
-        .filter(|d| d.kind != DeviceKind::Cpu && (d.fp64 || !modelled.fp64))
-        .collect();
+    let mut devices = this_machine::beside_host().map_err(refused)?;
+    devices.retain(|device| device.fp64 || !modelled.fp64);
     modelled.beside_host(&devices).map_err(Failure::of)
 }
 

@@ -1,16 +1,14 @@
 //! `pdawl run transformer`: a transformer as a task graph.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use pdawl::engine::graph::PreparedGraph;
 use pdawl::report::run::workload::TransformerParameters;
 use pdawl::report::{Parameters, Workload};
-use pdawl::runtime::Runtime;
-use pdawl::workload::transformer::{Form, Layers, MOST_HEADS, MOST_ROWS, Transformer};
+use pdawl::session::{GraphJob, Placed, Reference};
+use pdawl::workload::transformer::{Form, MOST_HEADS, MOST_ROWS, Transformer};
 
-use super::failure::{Failure, refused};
-use super::graph::{self, GraphArgs, GraphJob, Verified};
+use super::failure::Failure;
+use super::graph::{self, GraphArgs, GraphRequest};
 use super::integer::integer;
 use super::precision::NumberFormatArg;
 
@@ -93,47 +91,37 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let layers = transformer.layers().map_err(Failure::of)?;
     let components = layers.components().map_err(Failure::of)?;
     let flops = layers.flops();
-    let mut job = GraphJob {
-        workload: Workload {
-            name: "transformer",
-            title: title(&transformer),
-            parameters: Parameters::Transformer(TransformerParameters {
-                heads: args.heads,
-                beta: args.beta,
-                layers: args.layers,
-                precision: transformer.format.name(),
-                batch: args.batch,
-                seed: args.seed,
-                flops,
-                leave_results: args.leave_results,
-            }),
+    let workload = Workload {
+        name: "transformer",
+        title: title(&transformer),
+        parameters: Parameters::Transformer(TransformerParameters {
+            heads: args.heads,
+            beta: args.beta,
+            layers: args.layers,
+            precision: transformer.format.name(),
+            batch: args.batch,
+            seed: args.seed,
+            flops,
+            leave_results: args.leave_results,
+        }),
+    };
+    let request = GraphRequest {
+        job: GraphJob {
+            workload,
+            graph: Arc::clone(&layers.graph),
+            placed: Placed::Components(Arc::new(components)),
+            computes: true,
+            reference: Some(Reference::Transformer(Box::new((transformer, layers)))),
         },
-        graph: Arc::clone(&layers.graph),
-        components: Arc::new(components),
         queues: None,
         fp64: false,
         seed: args.seed,
-        verification: transformer.verification_memory(),
         smaller: SMALLER,
         reads: Vec::new(),
         saves: Vec::new(),
         notes: Vec::new(),
-        verify: Box::new(|prepared, runtime, stop| {
-            verify(&transformer, &layers, prepared, (runtime, stop))
-        }),
     };
-    graph::run(&mut job, &args.graph)
-}
-
-fn verify(
-    transformer: &Transformer,
-    layers: &Layers,
-    prepared: &PreparedGraph,
-    (runtime, stop): (&mut dyn Runtime, &AtomicBool),
-) -> Result<Verified, Failure> {
-    let results = layers.results(|datum| prepared.bytes(runtime, datum).map(<[u8]>::to_vec));
-    let verification = transformer.verify(&results.map_err(refused)?, stop);
-    Ok(verification.map(|verification| (verification.right(), verification.error)))
+    graph::run(request, &args.graph)
 }
 
 /// One line for people.

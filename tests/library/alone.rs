@@ -8,12 +8,10 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::Precision;
-use pdawl::engine::cluster::{Alone, AloneOptions, ClusterError, Control};
-use pdawl::engine::graph::Repetition;
+use pdawl::engine::cluster::{Alone, ClusterError, Control};
 use pdawl::engine::graph::kernel_seconds::KernelSeconds;
 use pdawl::graph::TaskGraph;
 use pdawl::machine::MachineStore;
-use pdawl::policy::NamedPolicy;
 use pdawl::runtime::Runtime;
 use pdawl::runtime::sim::{Sim, SimOptions};
 use pdawl::verify::Checked;
@@ -26,6 +24,7 @@ use pdawl::workload::cluster::{
 use proptest::prelude::*;
 
 use crate::pocl;
+use crate::run_alone::run_alone;
 use crate::shuffled_runtime::{Fault, ShuffledRuntime, device};
 
 const POLICIES: [&str; 6] = [
@@ -105,19 +104,8 @@ fn run(
     workload: &dyn ClusterWorkload,
     (policy, memory): (&str, Option<u64>),
 ) -> Result<Checked, ClusterError> {
-    let alone = Alone::new(workload, [], &AtomicBool::new(false))?;
+    let alone = Alone::new(workload, [], None, &AtomicBool::new(false))?;
     let graph = WorkloadGraph::new(workload, &[], None, &AtomicBool::new(false))?.graph;
-    let options = AloneOptions {
-        policy: policy.parse::<NamedPolicy>().expect("a policy"),
-        seed: 1,
-        window: Some(3),
-        memory: memory.map(|kernels| kernels * largest(&graph)),
-        name: "the test",
-        traces: false,
-        has_data: true,
-        repeats: Repetition::ONCE,
-    };
-    let stop = AtomicBool::new(false);
     let mut control = Control {
         tile: 1,
         verify: Some(7),
@@ -125,9 +113,9 @@ fn run(
         progress: &mut |_| {},
     };
     let seconds = KernelSeconds::default();
-    let outcome = alone
-        .run(runtime, &seconds, &options, &mut control, &stop)?
-        .outcome;
+    let memory = memory.map(|kernels| kernels * largest(&graph));
+    let by = (policy, 3, memory);
+    let (outcome, _) = run_alone(&alone, runtime, &seconds, by, &mut control)?;
     let subtasks: u64 = outcome.nodes[0].devices.iter().map(|d| d.subtasks).sum();
     assert_eq!(subtasks, alone.subtasks() as u64);
     Ok(outcome.checked().expect("a comparison"))

@@ -59,7 +59,7 @@ impl Comparison {
         let layers = transformer.layers().unwrap();
         let heads = Arc::new(layers.components().unwrap());
         Self {
-            by_head: Division::new(runtime, &layers.graph, heads, &Vec::new()).unwrap(),
+            by_head: Division::new(runtime, &layers.graph, heads, &Vec::new(), None).unwrap(),
             layers,
             transformer: transformer.clone(),
             keep,
@@ -102,7 +102,7 @@ impl Comparison {
         let times = self.times.as_ref().unwrap_or(&unknown);
         if self.ran_kernels && self.by_kernel.is_none() {
             let kernels = Arc::new(Components::single_kernels(graph));
-            self.by_kernel = Some(Division::new(runtime, graph, kernels, times).unwrap());
+            self.by_kernel = Some(Division::new(runtime, graph, kernels, times, None).unwrap());
         }
         let division = match &mut self.by_kernel {
             Some(by_kernel) if self.ran_kernels => by_kernel,

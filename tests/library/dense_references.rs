@@ -6,10 +6,10 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::cluster::space::{Block, Extent};
 use pdawl::codelet::{Element, NumberFormat, Precision, ProductPrecision};
-use pdawl::engine::cluster::{Alone, AloneOptions, Control};
-use pdawl::engine::graph::Repetition;
+use pdawl::engine::cluster::{Alone, Control};
 use pdawl::engine::graph::kernel_seconds::KernelSeconds;
 use pdawl::machine::MachineStore;
+use pdawl::policy::WINDOW;
 use pdawl::runtime::Devices;
 use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 use pdawl::verify::{Checked, Rounding, numbers};
@@ -17,6 +17,8 @@ use pdawl::workload::cluster::{
     Check, Cholesky, Fill, Fit, Lone, Operation, Place, Placed, Placement, Product, definite,
     generated_as,
 };
+
+use crate::run_alone::run_alone;
 
 const PRODUCTS: [ProductPrecision; 5] = [
     ProductPrecision::Single(NumberFormat::F16),
@@ -96,20 +98,10 @@ fn computed(operation: &Operation, device: SimDevice) -> Vec<u8> {
     let placed = operation.at(place, Some(16)).expect("a workload");
     let stop = AtomicBool::new(false);
     let shuffled = Some(5);
-    let alone = Alone::in_order(&*placed.workload, [operation.outputs[0]], shuffled, &stop);
+    let alone = Alone::new(&*placed.workload, [operation.outputs[0]], shuffled, &stop);
     let alone = alone.expect("a graph");
     let taken = u128::from(alone.host_bytes(runtime.devices()));
     assert_eq!(taken, operation.bytes, "{}", operation.title);
-    let options = AloneOptions {
-        policy: "eager".parse().expect("a policy"),
-        seed: 1,
-        window: None,
-        memory: None,
-        name: "the test",
-        traces: false,
-        has_data: true,
-        repeats: Repetition::ONCE,
-    };
     let mut result = Vec::new();
     let mut control = Control {
         tile: 16,
@@ -118,8 +110,9 @@ fn computed(operation: &Operation, device: SimDevice) -> Vec<u8> {
         progress: &mut |_| {},
     };
     let seconds = KernelSeconds::default();
-    let ran = alone.run(&mut runtime, &seconds, &options, &mut control, &stop);
-    let checked = ran.expect("a run").outcome.checked().expect("a check");
+    let by = ("eager", WINDOW, None);
+    let ran = run_alone(&alone, &mut runtime, &seconds, by, &mut control);
+    let checked = ran.expect("a run").0.checked().expect("a check");
     assert!(checked.numbers > 0 && checked.wrong == 0, "{checked:?}");
     result
 }

@@ -51,6 +51,7 @@ mod lu;
 mod modelled;
 mod opencl;
 mod returning_devices;
+mod run_alone;
 mod session;
 mod session_panics;
 mod simulated;

@@ -7,7 +7,9 @@ use crate::balance::StrategyError;
 use crate::engine::cluster::ClusterError;
 use crate::engine::corun::CorunError;
 use crate::engine::graph::GraphRunError;
+use crate::engine::measure::MeasureError;
 use crate::graph::GraphError;
+use crate::graph::spec::SpecError;
 use crate::machine::MachineError;
 use crate::matrix::CsrError;
 use crate::policy::{MapError, PolicyNameError};
@@ -56,6 +58,15 @@ pub enum Error {
     Policy(#[from] PolicyNameError),
     #[error(transparent)]
     Map(#[from] MapError),
+    /// Queues of a device that takes no part.
+    #[error("{place}: no device `{key}` takes part; there are {}", devices.join(", "))]
+    Queues {
+        place: String,
+        /// Whether a graph's file names it.
+        of_file: bool,
+        key: String,
+        devices: Vec<String>,
+    },
     #[error(transparent)]
     GraphRun(#[from] GraphRunError),
     #[error(transparent)]
@@ -90,6 +101,16 @@ pub enum Error {
          this process was touched)"
     )]
     Kernel(String),
+    /// Devices that run no kernels in OpenCL C.
+    #[error("{0}")]
+    KernelDevices(String),
+    /// No device runs a kernel in OpenCL C.
+    #[error("{0}")]
+    NoKernelDevice(String),
+    #[error(transparent)]
+    Measure(#[from] MeasureError),
+    #[error(transparent)]
+    Specification(#[from] SpecError),
     /// A kernel of the user's was not examined, so it is not known what it touches.
     #[error(
         "{0}; a kernel that is known to stay within its buffers runs unexamined \

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use super::specified::survivors;
 use super::{Error, Session};
-use crate::engine::first_launch::{Tried, Verdict, Words, examine, runs_here};
+use crate::engine::first_launch::{Tried, Words, runs_here};
 use crate::graph::spec::source::touches_by_data;
 use crate::graph::{Argument, Contents, Datum, GraphBuilder, Kernel, KernelId, TaskGraph};
 use crate::runtime::select::Selection;
@@ -33,18 +34,12 @@ impl Session {
             contents,
             stop: &self.stop.0,
         };
-        let examined = examine(&selection, &tried).map_err(|_| Error::Stopped)?;
-        for (_, device, verdict) in examined.verdicts {
-            match verdict {
-                Verdict::Fine => {}
-                Verdict::Fault(what) => return Err(Error::Kernel(what)),
-                Verdict::Note(why) => return Err(Error::Unexamined(why)),
-                Verdict::LeaveOut(why) => {
-                    return Err(Error::Unexamined(format!("{device}: {why}")));
-                }
-            }
+        let survivors = survivors(&selection, &tried)?;
+        let mut doubts = survivors.left_out.into_iter().chain(survivors.notes);
+        match doubts.next() {
+            None => Ok(()),
+            Some(why) => Err(Error::Unexamined(why)),
         }
-        Ok(())
     }
 
     /// Examines the kernels of tasks, each with its sizes once.

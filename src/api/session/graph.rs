@@ -1,5 +1,8 @@
 //! Graphs of tasks.
 
+mod job;
+mod queues;
+mod reference;
 mod tasks;
 
 use std::collections::BTreeMap;
@@ -8,38 +11,27 @@ use std::sync::Arc;
 use bytemuck::Pod;
 
 use super::{Error, Run, Session};
-use crate::engine::graph::Division;
-use crate::engine::graph::problem::KernelTimes;
-use crate::engine::graph::{Control, GraphOutcome, Options, times};
-use crate::graph::{Components, DatumId, KernelId, TaskGraph};
-use crate::policy::{NamedPolicy, Policy, PolicyOptions, Problem};
-use crate::report::run::graph::{Measured, report};
+use crate::graph::{DatumId, KernelId};
+use crate::policy::{NamedPolicy, Policy, PolicyNameError, Problem};
 use crate::report::run::workload::DagParameters;
-use crate::report::{Context, Parameters, Workload};
+use crate::report::{Parameters, Workload};
 use crate::workload::task_set::{Body, TaskSet};
 
+pub(super) use job::{Executed, Progress};
+pub use job::{GraphJob, GraphOptions, GraphPolicy, GraphRan, Placed, Sample, Stage};
+pub use queues::Queues;
+pub use reference::Reference;
 pub use tasks::{AnyData, Data, Task, TaskData, TaskGraphBuilder};
-
-/// Makes a policy for a problem.
-type MakePolicy = Box<dyn FnOnce(Problem) -> Box<dyn Policy>>;
 
 /// A graph that is about to run.
 pub struct GraphRun<'a> {
     session: &'a mut Session,
-    graph: Result<TaskGraph, Error>,
-    policy: Result<NamedOrOwn, Error>,
-    gpu_memory: Option<u64>,
-    /// Whether its tasks compute anything.
-    has_bodies: bool,
+    job: Result<GraphJob, Error>,
+    options: GraphOptions,
     /// The number of its builder.
     number: Option<u64>,
     /// Tasks with kernels of the user's that are examined.
     examined: Vec<KernelId>,
-}
-
-enum NamedOrOwn {
-    Named(NamedPolicy),
-    Own(MakePolicy),
 }
 
 impl Session {
@@ -70,10 +62,21 @@ impl Session {
         let mut builder = TaskGraphBuilder::new();
         build(&mut builder);
         let (number, examined) = (builder.number, std::mem::take(&mut builder.examined));
+        let graph = builder.build(self.is_simulated());
         GraphRun {
             number: Some(number),
             examined,
-            ..self.run_of(builder.build(self.is_simulated()), true)
+            ..self.run_of(graph.map(|graph| {
+                let file = "tasks".to_owned();
+                let parameters = Parameters::Dag(DagParameters { file, seed: 0 });
+                GraphJob {
+                    workload: Workload::new("graph", parameters),
+                    graph: Arc::new(graph),
+                    placed: Placed::Kernels,
+                    computes: true,
+                    reference: None,
+                }
+            }))
         }
     }
 
@@ -96,26 +99,29 @@ impl Session {
     /// # }
     /// ```
     pub fn task_set(&mut self, set: &TaskSet) -> GraphRun<'_> {
-        let has_bodies = !matches!(set.body, Body::Model);
-        let graph = match self.is_simulated() || has_bodies {
-            true => set.graph().map_err(Error::from),
+        let job = match self.is_simulated() || !matches!(set.body, Body::Model) {
+            true => GraphJob::of_set(set),
             false => Err(Error::Arguments(
                 "tasks that compute nothing run on simulated machines only; \
                  Session::simulate opens one"
                     .to_owned(),
             )),
         };
-        self.run_of(graph, has_bodies)
+        self.run_of(job)
     }
 
-    fn run_of(&mut self, graph: Result<TaskGraph, Error>, has_bodies: bool) -> GraphRun<'_> {
+    fn run_of(&mut self, job: Result<GraphJob, Error>) -> GraphRun<'_> {
+        let results = job.as_ref().map_or_else(|_| Vec::new(), GraphJob::wanted);
         GraphRun {
             number: None,
-            has_bodies,
-            gpu_memory: self.gpu_memory,
+            options: GraphOptions {
+                gpu_memory: self.gpu_memory,
+                traced: true,
+                results,
+                ..GraphOptions::of(NamedPolicy::LOCALITY)
+            },
             session: self,
-            graph,
-            policy: Ok(NamedOrOwn::Named(NamedPolicy::LOCALITY)),
+            job,
             examined: Vec::new(),
         }
     }
@@ -123,29 +129,25 @@ impl Session {
 
 impl GraphRun<'_> {
     /// The policy of this name, as in `pdawl run dag --policy`; `locality` unless it is said.
-    pub fn policy(self, name: &str) -> Self {
-        let named = name.parse().map(NamedOrOwn::Named);
-        Self {
-            policy: named.map_err(Error::from),
-            ..self
+    pub fn policy(mut self, name: &str) -> Self {
+        match name.parse() {
+            Ok(named) => self.options.policy = GraphPolicy::Named(named),
+            Err(error) => self.job = Err(PolicyNameError::into(error)),
         }
+        self
     }
 
     /// A policy of the user's, made for the tasks and devices of the graph; see
     /// `examples/policy.rs`.
-    pub fn policy_of(self, make: impl FnOnce(Problem) -> Box<dyn Policy> + 'static) -> Self {
-        Self {
-            policy: Ok(NamedOrOwn::Own(Box::new(make))),
-            ..self
-        }
+    pub fn policy_of(mut self, make: impl FnOnce(Problem) -> Box<dyn Policy> + 'static) -> Self {
+        self.options.policy = GraphPolicy::Own(Some(Box::new(make)));
+        self
     }
 
     /// At most so many bytes of each GPU's memory.
-    pub fn gpu_memory(self, bytes: u64) -> Self {
-        Self {
-            gpu_memory: Some(bytes),
-            ..self
-        }
+    pub fn gpu_memory(mut self, bytes: u64) -> Self {
+        self.options.gpu_memory = Some(bytes);
+        self
     }
 
     /// Runs it, traced.
@@ -157,77 +159,24 @@ impl GraphRun<'_> {
     pub fn run(self) -> Result<Results, Error> {
         let Self {
             session,
-            graph,
-            policy,
-            gpu_memory,
-            has_bodies,
+            job,
+            options,
             number,
             examined,
         } = self;
-        let (policy, graph) = (policy?, Arc::new(graph?));
+        let (job, stop) = (job?, session.stop.clone());
         let _running = session.running()?;
-        session.examine_tasks(&graph, &examined)?;
-        let components = Arc::new(Components::single_kernels(&graph));
-        let (stop, context) = (session.stop.clone(), session.context(described()));
-        let runtime = session.runtime_with(has_bodies)?;
-        let needs_times = match &policy {
-            NamedOrOwn::Named(named) => named.needs_times(),
-            NamedOrOwn::Own(_) => true,
-        };
-        let times = match needs_times {
-            true => times::measure(runtime, &graph, gpu_memory, 1, &stop.0)?,
-            false => KernelTimes::new(),
-        };
-        let mut division = Division::new(runtime, &graph, Arc::clone(&components), &times)?;
-        if let Some(bytes) = gpu_memory {
-            division.limit_memory(bytes);
+        session.examine_tasks(&job.graph, &examined)?;
+        let ran = session.run_graph(&job, options, &stop.0, &mut |_, _, _| {})?;
+        match ran.run.interrupted {
+            true => Err(Error::Stopped),
+            false => Ok(Results {
+                run: ran.run,
+                number,
+                wanted: ran.contents,
+            }),
         }
-        let Division {
-            problem,
-            mut prepared,
-        } = division;
-        let options = Options {
-            trace: true,
-            ..Options::of_tasks(&graph, runtime.devices())
-        };
-        let run = || -> Result<(GraphOutcome, BTreeMap<DatumId, Vec<u8>>), Error> {
-            let mut policy = match policy {
-                NamedOrOwn::Named(named) => named.policy(problem, &PolicyOptions::default())?,
-                NamedOrOwn::Own(make) => make(problem),
-            };
-            let mut control = Control {
-                stop: &stop.0,
-                progress: &mut |_, _| {},
-            };
-            let outcome = prepared.run(runtime, policy.as_mut(), &options, &mut control)?;
-            if outcome.interrupted {
-                return Err(Error::Stopped);
-            }
-            let mut wanted = BTreeMap::new();
-            for (index, datum) in graph.data().iter().enumerate() {
-                if datum.wanted && has_bodies {
-                    let bytes = prepared.bytes(runtime, DatumId(index))?;
-                    wanted.insert(DatumId(index), bytes.to_vec());
-                }
-            }
-            Ok((outcome, wanted))
-        };
-        let ran = run();
-        prepared.release(runtime);
-        let (outcome, wanted) = ran?;
-        Ok(Results::new(
-            number,
-            &outcome,
-            (&graph, &components),
-            context,
-            wanted,
-        ))
     }
-}
-
-fn described() -> Workload {
-    let file = "tasks".to_owned();
-    Workload::new("graph", Parameters::Dag(DagParameters { file, seed: 0 }))
 }
 
 /// A graph's run with its results.
@@ -239,26 +188,6 @@ pub struct Results {
 }
 
 impl Results {
-    fn new(
-        number: Option<u64>,
-        outcome: &GraphOutcome,
-        graph: (&TaskGraph, &Components),
-        context: Context,
-        wanted: BTreeMap<DatumId, Vec<u8>>,
-    ) -> Self {
-        let context = Context {
-            policy: outcome.policy.to_owned(),
-            ..context
-        };
-        let timed = std::slice::from_ref(outcome);
-        let report = report(timed, outcome, graph, context, Measured::default());
-        Self {
-            run: Run::new(report, outcome.trace.clone()),
-            number,
-            wanted,
-        }
-    }
-
     /// The report and the trace.
     pub fn run(&self) -> &Run {
         &self.run

@@ -28,6 +28,8 @@ mod kernel;
 mod number;
 mod product;
 mod run;
+pub mod specified;
+pub mod this_machine;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,12 +41,16 @@ use crate::report::{Context, Workload};
 use crate::runtime::Runtime;
 
 pub use crate::engine::cluster::ClusterOptions;
+pub use crate::runtime::select::{GpuRuntime, Libraries, choose_gpu_runtime, choose_libraries};
 pub use arrays::{
     ArrayResult, ArrayRun, Complex, DenseMatrix, Factors, NodeRun, Nodes, OperationOptions,
 };
 pub use devices::{DeviceOptions, FaultError, FaultSpec, NamedMachine, OpenDevices, UnfitFault};
 pub use error::Error;
-pub use graph::{AnyData, Data, GraphRun, Results, Task, TaskData, TaskGraphBuilder};
+pub use graph::{
+    AnyData, Data, GraphJob, GraphOptions, GraphPolicy, GraphRan, GraphRun, Placed, Queues,
+    Reference, Results, Sample, Stage, Task, TaskData, TaskGraphBuilder,
+};
 pub use grid::{Grid, GridMut, GridNumbers, StencilRun};
 pub use half::{bf16, f16};
 pub use kernel::{Kernel, KernelRun};
@@ -185,6 +191,11 @@ impl Session {
     /// The devices, in the order of shares.
     pub fn devices(&self) -> &[Device] {
         &self.devices.machine.devices
+    }
+
+    /// The machine's name.
+    pub fn name(&self) -> &str {
+        &self.devices.machine.name
     }
 
     /// What was left out when the devices were opened and why, and what was noted since.

@@ -1,7 +1,7 @@
 //! Running an operation on one machine, on all of its devices and without messages.
 
 use pdawl::engine::cluster::Sink;
-use pdawl::session::{OperationOptions, Session};
+use pdawl::session::{GraphOptions, OperationOptions, Session};
 use pdawl::workload::task_set::Order;
 
 use super::files::ResultFile;
@@ -9,10 +9,11 @@ use super::prepared::OperationJob;
 use super::run::verdict;
 use crate::args::MachineArgs;
 use crate::failure::Failure;
+use crate::graph::shown;
 use crate::machine_session::{self, Needs};
 use crate::operation::OperationArgs;
 use crate::paths::Paths;
-use crate::{graph, interrupt, terminal};
+use crate::{graph, interrupt};
 
 /// Runs an operation on one machine, this one or a simulated one. Prints the report, and writes
 /// what was asked for.
@@ -39,9 +40,16 @@ pub fn run(
     };
     let named = machine_session::named(machine)?;
     let mut session = Session::with(machine_session::options(machine, named, needs))?;
-    let options = OperationOptions {
+    let run = GraphOptions {
         window,
         repeats: values.number("repeats").map(|runs| runs as u32),
+        faults: machine.fault.clone(),
+        gpu_memory: machine.gpu_memory.map(|size| size.0),
+        verify: job.verify,
+        traced: job.files.wanted(),
+        ..GraphOptions::of(job.policy)
+    };
+    let options = OperationOptions {
         order: match values.word("order") {
             Some("random") => Order::Random,
             _ => Order::Natural,
@@ -49,26 +57,14 @@ pub fn run(
         tile: values.tile(),
         seed: Some(job.seed),
         inputs: asked.inputs.clone(),
-        faults: machine.fault.clone(),
-        gpu_memory: machine.gpu_memory.map(|size| size.0),
-        verify: job.verify,
-        traced: job.files.wanted(),
-        ..OperationOptions::of(job.policy)
+        ..run.into()
     };
     let sinks = results.iter_mut();
     let outputs = sinks.map(|result| (result.space, result as &mut dyn Sink));
-    let bar = terminal::progress(job.format, 1, "tasks");
-    let run = session.operate(
-        operation,
-        outputs.collect(),
-        &options,
-        stop,
-        &mut |done, all| {
-            bar.set_length(all);
-            bar.set_position(done);
-        },
-    );
-    bar.finish_and_clear();
+    let outputs = outputs.collect();
+    let run = shown(job.format, "tasks", |progress| {
+        session.operate(operation, outputs, options, stop, progress)
+    });
     let run = run?;
     let written = match run.is_wrong() || run.interrupted {
         true => Ok(()),

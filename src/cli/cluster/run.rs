@@ -24,9 +24,10 @@ use super::simulated;
 use crate::args::Format;
 use crate::failure::{Failure, refused};
 use crate::files::{PreparedFiles, TraceFiles};
+use crate::machine_session::{host_memory, of_graph};
 use crate::operation::OperationArgs;
 use crate::paths::Paths;
-use crate::{graph, interrupt, terminal};
+use crate::{interrupt, terminal};
 
 /// How something is to be computed.
 pub struct ClusterJob<'a> {
@@ -250,7 +251,7 @@ fn check_memory(job: &ClusterJob, prepared: &PreparedWorkload, nodes: u64) -> Re
     let needed = u64::try_from(needed).unwrap_or(u64::MAX);
     let here = Host::detect().memory.obtainable(0);
     let remedy = "a smaller size, or more nodes";
-    graph::host_memory(&title, (needed, here), "", remedy)
+    host_memory(title, needed, here, remedy)
 }
 
 /// What the first node has to report.
@@ -370,7 +371,7 @@ pub fn of_run(error: ClusterError, rank: usize) -> Failure {
             _ => Failure::Program(1),
         },
         ClusterError::Runtime(error) => refused(error),
-        ClusterError::Graph(error) => graph::failure(error),
+        ClusterError::Graph(error) => of_graph(error),
         error => Failure::of(error),
     }
 }

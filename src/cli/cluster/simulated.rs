@@ -14,7 +14,8 @@ use super::prepared::PreparedWorkload;
 use super::run::{ClusterJob, write_trace};
 use crate::failure::Failure;
 use crate::files::PreparedFiles;
-use crate::{graph, interrupt, terminal};
+use crate::machine_session::host_memory;
+use crate::{interrupt, terminal};
 
 /// How a run is simulated.
 struct Simulation<'a> {
@@ -214,7 +215,7 @@ impl DescribedCluster {
             "a node's part, 1/{count} of {}, on cluster {}",
             prepared.size, self.file.name
         );
-        let needed = (part, least.host.memory);
-        graph::host_memory(&title, needed, "", "a smaller size, or more --nodes")
+        let remedy = "a smaller size, or more --nodes";
+        host_memory(title, part, least.host.memory, remedy)
     }
 }

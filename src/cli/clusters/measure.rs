@@ -6,12 +6,13 @@ use pdawl::engine::cluster::measure::{
     MeasureOptions, MeasuredCluster, ThisMachine, measure, refuse,
 };
 use pdawl::machine::{ClusterStore, MachineFile, MachineStore};
+use pdawl::session::this_machine;
 
 use super::{MeasureArgs, list_text};
 use crate::cluster::asked;
 use crate::failure::Failure;
 use crate::saved_report::SavedReport;
-use crate::{interrupt, terminal, this_machine};
+use crate::{interrupt, terminal};
 
 /// Runs the subcommand on a node. The first one writes the files and prints.
 ///
@@ -40,8 +41,8 @@ pub fn run(store: &ClusterStore, args: &MeasureArgs) -> Result<(), Failure> {
     };
     let mut measure_machine = || {
         let name = format!("{}-{rank}", args.name);
-        let measured = this_machine::measure(&name, args.copy_size, &mut |_, _| {});
-        measured.map_err(|failure| failure.in_words())
+        let measured = this_machine::measure(&name, args.copy_size.0, &mut |_, _| {});
+        measured.map_err(|error| error.to_string())
     };
     let this = ThisMachine {
         fingerprint: this_machine::fingerprint().to_string(),

@@ -7,7 +7,7 @@ use pdawl::model::evaluate::evaluate;
 use pdawl::model::store::{ModelQuery, fits};
 use pdawl::report::model::CheckReport;
 use pdawl::report::model::check::{Fit, HeldOut};
-use pdawl::runtime::select::fingerprint_beside;
+use pdawl::session::this_machine::fingerprint_beside;
 use pdawl_profiler::bundle::{Bundle, FORMAT};
 use pdawl_profiler::dataset;
 

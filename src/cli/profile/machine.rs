@@ -2,15 +2,14 @@
 
 use std::fs;
 
-use pdawl::machine::{DeviceKind, MachineStore};
+use pdawl::machine::MachineStore;
 use pdawl::profile::ProfiledMachine;
-use pdawl::runtime::select;
+use pdawl::session::{NamedMachine, this_machine as here};
 
 use super::SessionOptions;
 use crate::failure::{Failure, refused};
 use crate::size::ByteSize;
-use crate::{terminal, this_machine};
-use pdawl::session::NamedMachine;
+use crate::terminal;
 
 /// Noise of a simulated machine, if none is asked for.
 const NOISE: f64 = 0.02;
@@ -42,12 +41,8 @@ pub fn find(options: &SessionOptions) -> Result<(ProfiledMachine, Vec<String>), 
             "--machine NAME of another machine; `pdawl machine list` shows them",
         ));
     }
-    let devices = select::driver_devices().map_err(refused)?.into_iter();
-    let devices = devices.filter(|device| device.kind != DeviceKind::Cpu);
-    Ok((
-        ProfiledMachine::real(machine.file, devices.collect()),
-        notes,
-    ))
+    let devices = here::beside_host().map_err(refused)?;
+    Ok((ProfiledMachine::real(machine.file, devices), notes))
 }
 
 /// The file of this machine: one whose fingerprint is its, or else one that is
@@ -67,7 +62,7 @@ fn this_machine(notes: &mut Vec<String>) -> Result<NamedMachine, Failure> {
     let store = MachineStore::of_user();
     let name = free_name(&store);
     let bar = terminal::spinner();
-    let file = this_machine::measure(&name, COPIES, &mut |device, what| {
+    let file = here::measure(&name, COPIES.0, &mut |device, what| {
         bar.set_message(format!("measuring this machine first: {device}: {what}"));
     });
     bar.finish_and_clear();

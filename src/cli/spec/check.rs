@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use pdawl::graph::spec::{DagSpec, Kernel, Specification};
+use pdawl::graph::spec::{DagSpec, Described, Kernel, Specification};
 use pdawl::report::spec::{KernelReport, SpecReport};
+use pdawl::session::{self, specified::Compiler};
 
-use super::compile::Compiler;
-use super::described::{Described, Values, refused};
+use super::described::{Values, refused};
 use crate::args::Format;
-use crate::failure::Failure;
+use crate::failure::{Failure, wrong_names};
 use crate::terminal;
 
 pub const EXAMPLES: &str = "Examples:\n  \
@@ -43,7 +43,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let (kernels, dag) = described(args)?;
     let mut compiler = match args.no_compile {
         true => None,
-        false => Compiler::open(args.device.as_deref())?,
+        false => {
+            let opened = Compiler::open(args.device.as_deref());
+            opened.map_err(|error| match error {
+                session::Error::Devices(why) => wrong_names("--device", why),
+                session::Error::KernelDevices(why) => wrong_names("--device", why),
+                other => other.into(),
+            })?
+        }
     };
     if let Some(compiler) = &mut compiler {
         for described in &kernels {
@@ -76,7 +83,7 @@ fn described(args: &Args) -> Result<(Vec<Described>, Option<DagSpec>), Failure> 
     match args.values.load(&args.file)? {
         Specification::Kernel(spec) => {
             let symbols = args.values.symbols();
-            let described = args.values.describe(*spec, &symbols).map_err(refused)?;
+            let described = (spec.describe(&symbols, args.values.sources())).map_err(refused)?;
             Ok((vec![described], None))
         }
         Specification::Dag(dag) => {
@@ -109,7 +116,8 @@ pub(super) fn all(dag: &DagSpec, values: &Values) -> Result<Vec<Described>, Fail
     let given = values.symbols();
     let kernels: Vec<Described> = (dag.kernels.iter().enumerate())
         .map(|(index, node)| {
-            let described = values.describe(node.spec.clone(), &dag.symbols_of(node, &given));
+            let symbols = dag.symbols_of(node, &given);
+            let described = node.spec.clone().describe(&symbols, values.sources());
             described.map_err(|error| refused(dag.fault_of(index, error)))
         })
         .collect::<Result<_, _>>()?;

@@ -3,30 +3,24 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
-use pdawl::engine::first_launch::{Tried, Words};
-use pdawl::engine::graph::PreparedGraph;
-use pdawl::engine::graph::reference::reference;
 use pdawl::graph::DatumId;
 use pdawl::graph::spec::scalar::Base;
 use pdawl::graph::spec::source::KernelInfo;
 use pdawl::graph::spec::task::{BuiltGraph, Loaded, build};
-use pdawl::graph::spec::{Argument, DagSpec, Direction, Kernel, KernelSpec, Specification};
+use pdawl::graph::spec::{Argument, DagSpec, Described, Direction, Kernel, Specification};
 use pdawl::machine::DeviceKind;
 use pdawl::report::run::workload::DagParameters;
 use pdawl::report::{Parameters, Workload};
-use pdawl::runtime::{Runtime, cuda, opencl};
-use pdawl::workload::kernel::compare::compare;
+use pdawl::session::specified::{KernelDevices, Words};
+use pdawl::session::{GraphJob, Placed, Queues, Reference};
 
 use super::check;
-use super::compile::Compiler;
 use super::contents;
-use super::described::{Described, Values, refused};
-use super::devices::{left_out, running};
-use super::first_launch::survivors;
+use super::described::{Values, refused};
+use super::kernel::first_launch;
 use crate::failure::Failure;
-use crate::graph::{GraphArgs, GraphJob, Queues, Verified, failure, run as run_job};
+use crate::graph::{self, GraphArgs, GraphRequest};
 use crate::integer::integer;
 use crate::{interrupt, terminal};
 
@@ -155,7 +149,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let described = check::all(&dag, &args.values)?;
     let all: Vec<&Described> = described.iter().collect();
-    let (mut machine, chosen) = running(&all, &args.graph.machine)?;
+    let mut devices = KernelDevices::of(&all, args.graph.machine.devices.as_deref())?;
     let mut kernels: Vec<_> = (described.iter())
         .map(|described| (described.kernel.clone(), described.info.clone()))
         .collect();
@@ -164,31 +158,14 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let words: Vec<Words> = (kernels.iter())
         .map(|(kernel, info)| Words::of(kernel, info))
         .collect();
-    let specs: Vec<&KernelSpec> = described.iter().map(|described| &described.spec).collect();
-    let survivors = survivors(
-        machine.devices.as_deref().unwrap_or_default(),
-        &args.file.display().to_string(),
-        &specs,
-        &Tried {
-            graph: &build(&dag, &kernels, args.seed, &loaded)
-                .map_err(refused)?
-                .graph,
-            words: &words,
-            contents: true,
-            stop,
-        },
-    )?;
+    let graph = build(&dag, &kernels, args.seed, &loaded).map_err(refused)?;
+    let waiting = first_launch();
+    let examined = devices.examine(&all, (&graph.graph, &words, true), stop);
+    waiting.finish_and_clear();
+    examined?;
     let warnings = check::warnings(&described, Some(&dag));
     warnings.iter().for_each(|warning| terminal::warn(warning));
-    let dag = without_missing_kinds(dag, &survivors.devices);
-    if !survivors.checked
-        && let Some(mut compiler) = Compiler::first_of(&survivors.devices)?
-    {
-        for kernel in &described {
-            compiler.check(kernel)?;
-        }
-    }
-    machine.devices = Some(survivors.devices);
+    let dag = without_missing_kinds(dag, &devices.kinds());
     let built = build(&dag, &kernels, args.seed, &loaded).map_err(refused)?;
     let saves = args.saves(&dag, &built)?;
     let fp64 = kernels.iter().any(|(_, info)| info.fp64);
@@ -200,53 +177,44 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let graph = Arc::new(built.graph.clone());
     let name = args.file.file_name().unwrap_or(args.file.as_os_str());
     let name = name.to_string_lossy().into_owned();
-    let mut job = GraphJob {
-        workload: Workload {
-            name: "dag",
-            title: format!("dag {name}, {} kernels", kernels.len()),
-            parameters: Parameters::Dag(DagParameters {
-                file: name,
-                seed: args.seed,
-            }),
+    let results = built.results.iter().map(|(kernel, position, datum)| {
+        let kernel = kernels.get(*kernel);
+        let base = match kernel.and_then(|kernel| kernel.arguments.get(*position)) {
+            Some(Argument::Buffer(buffer)) => buffer.element.base,
+            _ => Base::Uchar,
+        };
+        (*datum, base)
+    });
+    let request = GraphRequest {
+        job: GraphJob {
+            workload: Workload {
+                name: "dag",
+                title: format!("dag {name}, {} kernels", kernels.len()),
+                parameters: Parameters::Dag(DagParameters {
+                    file: name,
+                    seed: args.seed,
+                }),
+            },
+            graph,
+            placed: Placed::Components(Arc::new(built.components.clone())),
+            computes: true,
+            reference: Some(Reference::Sequential(results.collect())),
         },
-        graph,
-        components: Arc::new(built.components.clone()),
         queues: (!dag.queues.is_empty()).then(|| Queues::of_file(&dag.file, &dag.queues)),
         fp64,
         seed: args.seed,
-        // The reference keeps every datum.
-        verification: built.graph.data().iter().map(|datum| datum.bytes).sum(),
         smaller: "smaller sizes, in the graph or with -D",
         reads,
         saves,
-        notes: [chosen, left_out(&args.graph.machine), survivors.notes].concat(),
-        verify: Box::new(move |prepared, runtime, stop| {
-            verify(prepared, (runtime, stop), &built, &kernels)
-        }),
+        notes: devices.notes,
     };
-    run_job(
-        &mut job,
-        &GraphArgs {
-            machine,
-            ..args.graph.clone()
-        },
-    )
+    let mut of_graph = args.graph.clone();
+    of_graph.machine.devices = Some(devices.list);
+    graph::run(request, &of_graph)
 }
 
 /// The graph without preferences for kinds of devices of which none takes part.
-fn without_missing_kinds(mut dag: DagSpec, devices: &str) -> DagSpec {
-    let listed = |name: &str| devices.split(',').any(|item| of(item) == name);
-    let opencl = opencl::discover().devices.into_iter();
-    let cuda = match devices.contains("cuda") {
-        true => cuda::discover().devices,
-        false => Vec::new(),
-    };
-    let found = opencl.map(|found| found.info);
-    let kinds: Vec<DeviceKind> = found
-        .chain(cuda.into_iter().map(|found| found.info))
-        .filter(|device| listed(&device.name))
-        .map(|device| device.kind)
-        .collect();
+fn without_missing_kinds(mut dag: DagSpec, kinds: &[DeviceKind]) -> DagSpec {
     for (kind, name) in [(DeviceKind::Cpu, "CPU"), (DeviceKind::Gpu, "GPU")] {
         let mut count = 0;
         for node in dag
@@ -267,60 +235,4 @@ fn without_missing_kinds(mut dag: DagSpec, devices: &str) -> DagSpec {
         }
     }
     dag
-}
-
-/// The device of an item of a list: opencl0.1 of `opencl0.1:4=own`.
-fn of(item: &str) -> &str {
-    item.trim()
-        .split([':', '=', '@'])
-        .next()
-        .unwrap_or_default()
-}
-
-/// Compares the results with the sequential reference: bit for bit if all devices are
-/// of one model.
-fn verify(
-    prepared: &PreparedGraph,
-    (runtime, stop): (&mut dyn Runtime, &AtomicBool),
-    built: &BuiltGraph,
-    kernels: &[Kernel],
-) -> Result<Verified, Failure> {
-    let devices = runtime.devices();
-    let alike = devices
-        .iter()
-        .all(|device| device.model == devices[0].model);
-    let best = (devices.iter()).position(|device| device.kind != DeviceKind::Cpu);
-    let made = reference(runtime, prepared.graph(), best.unwrap_or(0), stop).map_err(failure)?;
-    let Some(wanted) = made else {
-        return Ok(None);
-    };
-    let (mut right, mut largest) = (true, 0.0f64);
-    for (kernel, position, datum) in &built.results {
-        let base = match kernels
-            .get(*kernel)
-            .and_then(|k| k.arguments.get(*position))
-        {
-            Some(Argument::Buffer(buffer)) => buffer.element.base,
-            _ => Base::Uchar,
-        };
-        let ours = prepared
-            .bytes(runtime, *datum)
-            .map_err(|e| failure(e.into()))?;
-        let difference = compare(base, ours, &wanted[datum.0], alike);
-        right &= difference.right;
-        largest = largest.max(difference.largest);
-    }
-    Ok(Some((right, largest)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_device_is_distinguished_from_one_with_a_longer_name() {
-        assert_eq!(of("opencl0.1"), "opencl0.1");
-        assert_eq!(of(" opencl0.10:4=own"), "opencl0.10");
-        assert_eq!(of("host@spread"), "host");
-    }
 }

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use pdawl::expression::{Expression, Number, Symbols};
-use pdawl::graph::spec::source::KernelInfo;
-use pdawl::graph::spec::{Kernel, KernelSpec, SpecError, Specification, load};
+use pdawl::graph::spec::{Described, SpecError, Specification, load};
 
 use crate::failure::Failure;
 
@@ -23,16 +22,6 @@ pub struct Values {
     /// beside it]
     #[arg(long, value_name = "FOLDER")]
     sources: Option<PathBuf>,
-}
-
-/// A kernel with its kernel file.
-pub struct Described {
-    pub spec: KernelSpec,
-    pub kernel: Kernel,
-    /// What its source says.
-    pub info: KernelInfo,
-    /// What looks wrong but is no error.
-    pub warnings: Vec<String>,
 }
 
 fn symbol(text: &str) -> Result<(String, Number), String> {
@@ -88,31 +77,15 @@ impl Values {
         Ok(specification)
     }
 
-    /// Resolves a kernel and compares it with its source.
-    ///
-    /// # Errors
-    /// As [`KernelSpec::resolve`], [`KernelSpec::agrees_with_source`] and
-    /// [`KernelSpec::with_required_groups`].
-    pub fn describe(&self, spec: KernelSpec, symbols: &Symbols) -> Result<Described, SpecError> {
-        let kernel = spec.resolve(symbols, self.sources())?;
-        let (info, doubts) = spec.agrees_with_source(&kernel)?;
-        let kernel = spec.with_required_groups(kernel, &info)?;
-        let warnings = spec.warnings.iter().cloned().chain(doubts).collect();
-        Ok(Described {
-            spec,
-            kernel,
-            info,
-            warnings,
-        })
-    }
-
     /// Reads a file that must describe a single kernel.
     ///
     /// # Errors
-    /// As [`Self::load`] and [`Self::describe`], and when it is a graph.
+    /// As [`Self::load`] and [`KernelSpec::describe`](pdawl::graph::spec::KernelSpec::describe), and when it is a graph.
     pub fn kernel(&self, file: &Path) -> Result<Described, Failure> {
         match self.load(file)? {
-            Specification::Kernel(spec) => (self.describe(*spec, &self.symbols())).map_err(refused),
+            Specification::Kernel(spec) => {
+                (spec.describe(&self.symbols(), self.sources())).map_err(refused)
+            }
             Specification::Dag(_) => Err(Failure::usage(
                 format!("{}: it is a graph of kernels, not a kernel", file.display()),
                 "`pdawl run dag` with it, or a kernel file",

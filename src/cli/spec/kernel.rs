@@ -7,21 +7,21 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, PoisonError};
 
 use clap::Args;
-use pdawl::engine::first_launch::{Tried, Words};
+use indicatif::ProgressBar;
+use pdawl::graph::spec::Described;
+use pdawl::session::specified::{KernelDevices, Words};
 use pdawl::workload::kernel::{Sink, UserKernel};
 
 pub use task::{KernelTask, failure};
 
-use super::compile::Compiler;
 use super::contents;
-use super::described::{Described, Values};
-use super::devices::{left_out, running};
-use super::first_launch::survivors;
+use super::described::Values;
 use crate::args::MachineArgs;
 use crate::failure::Failure;
 use crate::integer::integer;
 use crate::paths::Paths;
 use crate::saves::Saves;
+use crate::terminal;
 
 /// The options of a kernel: its file, symbols, steps and data.
 #[derive(Clone, Debug, Args)]
@@ -57,6 +57,13 @@ fn at(text: &str) -> Result<(usize, PathBuf), String> {
     contents::assigned(text, "POS=FILE, such as 2=result.bin", |place| {
         place.parse().ok()
     })
+}
+
+/// Shows that kernels are launched first.
+pub(super) fn first_launch() -> ProgressBar {
+    let waiting = terminal::spinner();
+    waiting.set_message("launching the kernel once in a process of its own");
+    waiting
 }
 
 impl KernelArgs {
@@ -97,31 +104,18 @@ impl KernelArgs {
         stop: &'static AtomicBool,
     ) -> Result<KernelTask, Failure> {
         let described = self.values.kernel(&self.file)?;
-        let (devices, chosen) = running(&[&described], machine)?;
-        let devices = devices.devices.unwrap_or_default();
+        let mut devices = KernelDevices::of(&[&described], machine.devices.as_deref())?;
         let user = self.user(&described)?;
         let contents = user.touches_by_data();
         let launches = if user.moves() { self.steps } else { 1 };
-        let survivors = survivors(
-            &devices,
-            &self.file.display().to_string(),
-            &[&described.spec],
-            &Tried {
-                graph: &user.graph(launches).map_err(Failure::of)?,
-                words: &[Words::of(user.kernel(), user.info())],
-                contents,
-                stop,
-            },
-        )?;
-        if !survivors.checked
-            && let Some(mut compiler) = Compiler::first_of(&survivors.devices)?
-        {
-            compiler.check(&described)?;
-        }
+        let graph = user.graph(launches).map_err(Failure::of)?;
+        let words = [Words::of(user.kernel(), user.info())];
+        let waiting = first_launch();
+        let examined = devices.examine(&[&described], (&graph, &words, contents), stop);
+        waiting.finish_and_clear();
+        examined?;
         let mut notes = described.warnings;
-        notes.extend(chosen);
-        notes.extend(left_out(machine));
-        notes.extend(survivors.notes);
+        notes.extend(devices.notes);
         if let (None, Some(local)) = (&user.kernel().local, user.local()) {
             notes.push(format!(
                 "the kernel uses its work-groups and the file does not say their size; it is \
@@ -133,7 +127,7 @@ impl KernelArgs {
         *paths = Paths::reading(read.map(PathBuf::as_path));
         Ok(KernelTask {
             args: self.clone(),
-            devices: survivors.devices,
+            devices: devices.list,
             user,
             stop,
             notes,

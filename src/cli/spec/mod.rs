@@ -1,17 +1,12 @@
 //! `pdawl spec` and `pdawl graph`: specifications of kernels and of graphs.
 //!
-//! [`described`] reads a specification with the user's symbols, for any command;
-//! [`compile`] asks a device's compiler; [`contents`] reads what
-//! buffers begin with; [`kernel`] and [`dag`] run a kernel and a
-//! graph, on the devices of [`devices`] that survive their [`first_launch`].
+//! [`described`] reads a specification with the user's symbols, for any command; [`contents`]
+//! reads what buffers begin with; [`kernel`] and [`dag`] run a kernel and a graph.
 
 mod check;
-pub mod compile;
 mod contents;
 pub mod dag;
 pub mod described;
-pub mod devices;
-mod first_launch;
 pub mod infer;
 pub mod kernel;
 pub mod show;

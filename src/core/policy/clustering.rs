@@ -19,6 +19,9 @@ pub enum MapError {
 
     #[error("no device can run component {component}; open one of the kind it is meant for")]
     Nowhere { component: usize },
+
+    #[error("h_cpu={on_cpu}: the widest layer has {widest} components")]
+    Wide { on_cpu: usize, widest: usize },
 }
 
 /// The policy.

@@ -2,27 +2,22 @@
 //! devices, as one task graph and without messages.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
 use super::error::ClusterError;
 use super::run::{Control, Sink};
-use crate::graph::kernel_seconds::KernelSeconds;
 use crate::graph::probe::probe;
-use crate::graph::{
-    Control as GraphControl, GraphOutcome, GraphRunError, OpenTasks, PolicyChoice, PreparedGraph,
-    Repetition, TaskRuns, host_bytes,
-};
+use crate::graph::{GraphOutcome, PreparedGraph, host_bytes};
 use crate::machine::Device;
 use crate::parallel;
-use crate::policy::NamedPolicy;
 use crate::runtime::{Runtime, RuntimeError};
 use crate::verify::Checked;
 use crate::workload::cluster::graph::{WorkloadGraph, WorkloadGraphError};
 use crate::workload::cluster::{Check, ClusterWorkload, FillError};
 use pdawl_core::cluster::record::{ClusterOutcome, DevicePart, NodeRecord};
 use pdawl_core::cluster::space::{Block, Extent};
-use pdawl_core::graph::{Components, HostSpaceId, TaskGraph};
+use pdawl_core::graph::{Components, GraphError, HostSpaceId, TaskGraph};
 
 /// Bytes of a piece of the result that is written at once.
 const PIECE: u64 = 16 << 20;
@@ -36,51 +31,20 @@ pub struct Alone<'a> {
     error: Arc<OnceLock<FillError>>,
 }
 
-/// How it does so.
-#[derive(Clone, Copy, Debug)]
-pub struct AloneOptions<'a> {
-    /// Which device computes which subtask.
-    pub policy: NamedPolicy,
-    /// Of the policy's random choices.
-    pub seed: u64,
-    /// Tasks that a device has at once; `None`: the policy's default.
-    pub window: Option<usize>,
-    /// The most bytes of each device's own memory; `None`: all.
-    pub memory: Option<u64>,
-    /// The name of the machine.
-    pub name: &'a str,
-    /// Whether the run is traced.
-    pub traces: bool,
-    /// Whether there are numbers, which a simulation may have not.
-    pub has_data: bool,
-    pub repeats: Repetition,
-}
-
-/// What came of the runs.
-pub struct AloneRun {
-    /// What a cluster's run returns, of the last run.
-    pub outcome: ClusterOutcome,
-    pub runs: TaskRuns,
+/// What came of the result.
+#[derive(Clone, Debug, Default)]
+pub struct Finished {
+    pub checked: Option<Checked>,
+    pub figure: Option<f64>,
 }
 
 impl<'a> Alone<'a> {
-    /// A workload, of which these spaces are written to files at the end.
+    /// A workload, of which these spaces are written to files at the end. Policies learn of the
+    /// tasks in a random order if there is a seed for it.
     ///
     /// # Errors
     /// Tasks that are no task graph, or too many, and `stop`.
     pub fn new(
-        workload: &'a dyn ClusterWorkload,
-        outputs: impl IntoIterator<Item = usize>,
-        stop: &AtomicBool,
-    ) -> Result<Self, WorkloadGraphError> {
-        Self::in_order(workload, outputs, None, stop)
-    }
-
-    /// As [`Self::new`]; policies learn of the tasks in a random order if there is a seed for it.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
-    pub fn in_order(
         workload: &'a dyn ClusterWorkload,
         outputs: impl IntoIterator<Item = usize>,
         shuffled: Option<u64>,
@@ -111,115 +75,80 @@ impl<'a> Alone<'a> {
         )
     }
 
-    /// Measures each codelet on each device, on data of its own. So code is loaded, and
-    /// libraries are tried, before the time begins. Nothing is measured where a lone device
-    /// computes in host memory.
+    /// A kernel of each codelet on data of its own, for measuring its seconds. So code is loaded,
+    /// and libraries are tried, before the time begins. None where a lone device computes in host
+    /// memory.
     ///
     /// # Errors
-    /// What the runtime refuses.
-    pub fn measure(
-        &self,
-        runtime: &mut dyn Runtime,
-        stop: &AtomicBool,
-    ) -> Result<KernelSeconds, ClusterError> {
-        let devices = runtime.devices();
-        if devices.len() == 1 && devices[0].shares_host_memory {
-            return Ok(KernelSeconds::default());
+    /// None that the graph has not.
+    pub fn probe(&self, devices: &[Device]) -> Result<Option<Arc<TaskGraph>>, GraphError> {
+        match devices {
+            [device] if device.shares_host_memory => Ok(None),
+            _ => Ok(Some(Arc::new(probe(&self.graph)?))),
         }
-        let few = Arc::new(probe(&self.graph).map_err(GraphRunError::from)?);
-        Ok(KernelSeconds::measure(runtime, &few, stop)?)
     }
 
     /// Its subtasks as a task graph.
-    pub fn graph(&self) -> &TaskGraph {
+    pub fn graph(&self) -> &Arc<TaskGraph> {
         &self.graph
     }
 
-    /// Runs it. A run that `stop` ends early has an outcome, and no result.
+    /// Compares and writes the result of the graph's last run, if that has a result.
     ///
     /// # Errors
-    /// What the runtime refuses, the loss of all devices, and a result that the workload
-    /// refuses or that cannot be written.
-    pub fn run(
+    /// Data that cannot be read, what the runtime refuses, and a result that the workload refuses
+    /// or that cannot be written.
+    pub fn finish(
         &self,
+        prepared: &PreparedGraph,
         runtime: &mut dyn Runtime,
-        seconds: &KernelSeconds,
-        options: &AloneOptions,
+        has_result: bool,
         control: &mut Control,
-        stop: &AtomicBool,
-    ) -> Result<AloneRun, ClusterError> {
-        let mut open = OpenTasks::new(runtime, &self.graph, seconds, options.memory)?;
-        let ran = self.on(runtime, &mut open, options, control, stop);
-        open.release(runtime);
-        ran
-    }
-
-    fn on(
-        &self,
-        runtime: &mut dyn Runtime,
-        open: &mut OpenTasks,
-        options: &AloneOptions,
-        control: &mut Control,
-        stop: &AtomicBool,
-    ) -> Result<AloneRun, ClusterError> {
-        let choice = PolicyChoice {
-            policy: options.policy,
-            window: options.window,
-            seed: options.seed,
-        };
-        let mut of_graph = GraphControl {
-            stop,
-            progress: &mut |done, _| (control.progress)(done as u64),
-        };
-        let (repeats, traces) = (&options.repeats, options.traces);
-        let runs = open.repeat(runtime, &choice, repeats, traces, &mut of_graph)?;
+    ) -> Result<Finished, ClusterError> {
         if let Some(error) = self.error.get() {
             return Err(error.clone().into());
         }
-        let ran = &runs.last.outcome;
-        let mut outcome = ClusterOutcome {
+        let mut done = Done {
+            of: self,
+            runtime,
+            prepared,
+        };
+        match has_result {
+            true => done.finish(control),
+            false => Ok(Finished::default()),
+        }
+    }
+
+    /// What a cluster's run returns, of a run on the machine of this name.
+    pub fn outcome(&self, name: &str, ran: &GraphOutcome, finished: Finished) -> ClusterOutcome {
+        let mut devices: Vec<DevicePart> = (ran.devices.iter())
+            .map(|name| DevicePart {
+                name: name.clone(),
+                ..DevicePart::default()
+            })
+            .collect();
+        for placement in &ran.placements {
+            let device = &mut devices[placement.device];
+            device.subtasks += 1;
+            device.seconds += placement.ended - placement.dispatched;
+        }
+        let node = NodeRecord {
+            name: name.to_owned(),
+            devices,
+            subtasks: ran.placements.len() as u64,
+            busy_seconds: ran.seconds,
+            checked: finished.checked,
+            ..NodeRecord::default()
+        };
+        ClusterOutcome {
             seconds: ran.seconds,
             tasks: self.workload.tasks(),
             restarts: 0,
-            nodes: vec![node(options.name, ran)],
-            figure: None,
+            nodes: vec![node],
+            figure: finished.figure,
             requests: None,
             timeline: Vec::new(),
-        };
-        let is_complete = !ran.interrupted && !stop.load(Ordering::Relaxed);
-        if is_complete && options.has_data {
-            let mut done = Done {
-                of: self,
-                runtime,
-                prepared: open.prepared(),
-            };
-            let finished = done.finish(control)?;
-            outcome.nodes[0].checked = finished.checked;
-            outcome.figure = finished.figure;
         }
-        Ok(AloneRun { outcome, runs })
-    }
-}
-
-/// What the machine did.
-fn node(name: &str, ran: &GraphOutcome) -> NodeRecord {
-    let mut devices: Vec<DevicePart> = (ran.devices.iter())
-        .map(|name| DevicePart {
-            name: name.clone(),
-            ..DevicePart::default()
-        })
-        .collect();
-    for placement in &ran.placements {
-        let device = &mut devices[placement.device];
-        device.subtasks += 1;
-        device.seconds += placement.ended - placement.dispatched;
-    }
-    NodeRecord {
-        name: name.to_owned(),
-        devices,
-        subtasks: ran.placements.len() as u64,
-        busy_seconds: ran.seconds,
-        ..NodeRecord::default()
     }
 }
 
@@ -232,13 +161,6 @@ fn wanted(workload: &dyn ClusterWorkload) -> Vec<usize> {
     wanted.extend(workload.refusal().map(|refusal| refusal.space));
     wanted.extend(workload.figure().map(|figure| figure.space));
     wanted
-}
-
-/// What came of the result.
-#[derive(Default)]
-struct Finished {
-    checked: Option<Checked>,
-    figure: Option<f64>,
 }
 
 /// A workload whose graph has run.

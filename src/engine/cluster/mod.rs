@@ -40,7 +40,7 @@ mod traced;
 mod turn;
 
 pub use abandon::{abandon, heard};
-pub use alone::{Alone, AloneOptions, AloneRun};
+pub use alone::{Alone, Finished};
 pub use driver::{Brought, Job};
 pub use error::ClusterError;
 pub use expected::expected;

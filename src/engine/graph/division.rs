@@ -1,24 +1,91 @@
-//! A division of a graph into components, ready on a runtime, with what policies
-//! know of it.
+//! A graph divided into components, ready on a runtime, with what policies know of it. It runs as
+//! often as wanted.
 
+use std::iter::repeat_n;
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::problem::{KernelTimes, problem};
-use super::{GraphRunError, PreparedGraph, abilities};
-use crate::policy::Problem;
+use super::timed::Timed;
+use super::{Control, GraphOutcome, GraphRunError, Options, PreparedGraph, abilities};
+use crate::policy::{MapError, Policy, Problem};
 use crate::runtime::Runtime;
+use crate::time::Nanos;
 use pdawl_core::graph::{Components, TaskGraph};
 
-/// A divided graph. It belongs to the runtime that it was made with; release
-/// `prepared` there.
+/// A divided graph. It belongs to the runtime that it was made with; release it there.
 pub struct Division {
     pub problem: Problem,
     pub prepared: PreparedGraph,
 }
 
+/// Runs one after the other, of which the last one has the results.
+#[derive(Clone, Copy, Debug)]
+pub struct Repetition {
+    /// Those that are timed; at least one is.
+    pub timed: u32,
+    /// Whether one that is not timed comes first: real devices are slower in it, and some
+    /// policies learn in it.
+    pub warms_up: bool,
+    /// Whether a trace takes runs of its own after the timed ones, as it slows them.
+    pub traces_apart: bool,
+}
+
+impl Repetition {
+    /// A single run.
+    pub const ONCE: Self = Self {
+        timed: 1,
+        warms_up: false,
+        traces_apart: false,
+    };
+}
+
+/// What came of the runs.
+pub struct GraphRuns {
+    /// The last run, with its trace if that is wanted.
+    pub last: GraphOutcome,
+    /// The real seconds in which the policy was made, and decided in the last run. A simulated
+    /// time does not contain them.
+    pub deciding_seconds: f64,
+    /// The timed runs that ended.
+    pub timed: Vec<TimedRun>,
+    /// The outcomes of runs before the last one that lost devices: a device that stays lost
+    /// takes no part in later runs, which do not tell it.
+    pub lossy: Vec<GraphOutcome>,
+    /// When the first timed run began, in real time, and by the runtime's clock.
+    pub began: Instant,
+    pub ready: Nanos,
+}
+
+/// The seconds of a timed run, and those of the host and of driver calls a kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimedRun {
+    pub seconds: f64,
+    pub host_seconds_per_kernel: f64,
+    pub driver_seconds_per_kernel: f64,
+}
+
+impl From<&GraphOutcome> for TimedRun {
+    fn from(run: &GraphOutcome) -> Self {
+        Self {
+            seconds: run.seconds,
+            host_seconds_per_kernel: run.host_seconds_per_kernel(),
+            driver_seconds_per_kernel: run.driver_seconds_per_kernel(),
+        }
+    }
+}
+
+impl GraphRuns {
+    /// The seconds of the timed runs.
+    pub fn seconds(&self) -> Vec<f64> {
+        self.timed.iter().map(|run| run.seconds).collect()
+    }
+}
+
 impl Division {
-    /// Divides a graph; `times` of its kernels as far as they are known. The first
-    /// run allocates the memory.
+    /// Divides a graph; `times` of its kernels as far as they are known, and the most bytes of
+    /// each device's own memory that are used, which policies know, too. The first run
+    /// allocates the memory.
     ///
     /// # Errors
     /// As [`PreparedGraph::new`].
@@ -27,11 +94,20 @@ impl Division {
         graph: &Arc<TaskGraph>,
         components: Arc<Components>,
         times: &KernelTimes,
+        memory: Option<u64>,
     ) -> Result<Self, GraphRunError> {
-        Ok(Self {
+        let mut division = Self {
             problem: described(runtime, graph, &components, times),
             prepared: PreparedGraph::new(runtime, Arc::clone(graph), components)?,
-        })
+        };
+        if let Some(bytes) = memory {
+            division.prepared.limit_memory(bytes);
+            let devices = division.problem.devices.iter_mut();
+            for own in devices.filter_map(|device| device.memory.as_mut()) {
+                *own = bytes.min(*own);
+            }
+        }
+        Ok(division)
     }
 
     /// What policies know with other `times` of the kernels.
@@ -40,13 +116,71 @@ impl Division {
         described(runtime, graph, components, times)
     }
 
-    /// Uses at most so many bytes of each device's own memory, and lets policies know.
-    pub fn limit_memory(&mut self, bytes: u64) {
-        self.prepared.limit_memory(bytes);
-        let devices = self.problem.devices.iter_mut();
-        for own in devices.filter_map(|device| device.memory.as_mut()) {
-            *own = bytes.min(*own);
+    /// Runs the graph several times by one policy, until a run is interrupted. Memory and
+    /// kernels are made before a run's time begins.
+    ///
+    /// # Errors
+    /// What the engine refuses or cannot recover from.
+    pub fn repeat(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        make: impl FnOnce(Problem) -> Result<Box<dyn Policy>, MapError>,
+        options: &Options,
+        repeats: &Repetition,
+        control: &mut Control,
+    ) -> Result<GraphRuns, GraphRunError> {
+        let making = Instant::now();
+        let policy = make(self.problem.clone())?;
+        let mut policy = Timed::new(policy, making.elapsed());
+        let apart = options.trace && repeats.traces_apart;
+        // Whether it is timed, and whether it is traced. The first run with profiling queues
+        // opens them.
+        let runs = repeat_n((false, false), repeats.warms_up.into())
+            .chain(repeat_n(
+                (true, options.trace && !apart),
+                repeats.timed.max(1) as usize,
+            ))
+            .chain(repeat_n((false, true), if apart { 2 } else { 0 }));
+        let (mut timed, mut lossy) = (Vec::new(), Vec::new());
+        let (mut began, mut last) = (None, None::<GraphOutcome>);
+        for (is_timed, trace) in runs {
+            if last.as_ref().is_some_and(|last| last.interrupted) {
+                break;
+            }
+            if is_timed {
+                began.get_or_insert_with(|| (Instant::now(), runtime.now()));
+            }
+            policy.restart();
+            let options = Options {
+                trace,
+                trial: !is_timed && !trace,
+                ..options.clone()
+            };
+            self.prepared.prepare(runtime, &mut policy, &options)?;
+            let run = (self.prepared).run(runtime, &mut policy, &options, control)?;
+            if is_timed && !run.interrupted {
+                timed.push(TimedRun::from(&run));
+            }
+            let before = last.replace(run);
+            lossy.extend(before.filter(|before| !before.losses.is_empty()));
         }
+        let Some(last) = last else {
+            unreachable!("at least one run is timed");
+        };
+        let (began, ready) = began.unwrap_or_else(|| (Instant::now(), runtime.now()));
+        Ok(GraphRuns {
+            last,
+            deciding_seconds: policy.seconds(),
+            timed,
+            lossy,
+            began,
+            ready,
+        })
+    }
+
+    /// Gives memory and queues back.
+    pub fn release(self, runtime: &mut dyn Runtime) {
+        self.prepared.release(runtime);
     }
 }
 

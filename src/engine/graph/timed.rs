@@ -9,6 +9,7 @@ use crate::time::Nanos;
 /// A policy, and the real time that passed within its calls.
 pub(super) struct Timed {
     policy: Box<dyn Policy>,
+    making: Duration,
     spent: Cell<Duration>,
 }
 
@@ -17,11 +18,17 @@ impl Timed {
     pub fn new(policy: Box<dyn Policy>, making: Duration) -> Self {
         Self {
             policy,
+            making,
             spent: Cell::new(making),
         }
     }
 
-    /// Seconds until now.
+    /// Another run begins: seconds count from here, with the making.
+    pub fn restart(&self) {
+        self.spent.set(self.making);
+    }
+
+    /// Seconds of the run until now.
     pub fn seconds(&self) -> f64 {
         self.spent.get().as_secs_f64()
     }

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::cluster::space::Extent;
 use pdawl::codelet::{Element, Precision};
-use pdawl::engine::cluster::{Alone, AloneOptions, Control};
+use pdawl::engine::cluster::{Alone, Control};
 use pdawl::engine::graph::kernel_seconds::KernelSeconds;
-use pdawl::engine::graph::{GraphOutcome, Repetition, largest_kernel};
+use pdawl::engine::graph::{GraphOutcome, largest_kernel};
 use pdawl::runtime::union::Union;
 use pdawl::runtime::union::faults::{Effect, Fault, When};
 use pdawl::runtime::{DeviceId, Devices};
@@ -16,6 +16,7 @@ use pdawl::workload::cluster::{
 };
 
 use crate::pocl::open;
+use crate::run_alone::run_alone;
 
 /// Devices of which the last one is lost, and which have their own memory.
 const DEVICES: [&str; 2] = ["host:1,cpu:1=own", "cpu:1=own,cpu:1=own"];
@@ -57,25 +58,16 @@ struct Case<'a> {
 impl<'a> Case<'a> {
     fn new(runtime: &mut Union, placed: &'a Placed) -> Self {
         let stop = AtomicBool::new(false);
-        let alone = Alone::new(&*placed.workload, [], &stop).expect("a graph");
-        let seconds = alone.measure(runtime, &stop).expect("times");
+        let alone = Alone::new(&*placed.workload, [], None, &stop).expect("a graph");
+        let few = alone.probe(runtime.devices()).expect("a graph");
+        let few = few.expect("several devices");
+        let seconds = KernelSeconds::measure(runtime, &few, &stop).expect("times");
         Self { alone, seconds }
     }
 
     /// Runs it with a fault, in the memory of three tasks, and checks the result.
     fn run(&self, runtime: &mut Union, policy: &str, fault: Fault, what: &str) -> GraphOutcome {
         let (_, bytes) = largest_kernel(self.alone.graph(), &runtime.devices()[1]).expect("a task");
-        let options = AloneOptions {
-            policy: policy.parse().expect("a policy"),
-            seed: 1,
-            window: Some(3),
-            memory: Some(3 * bytes),
-            name: "the test",
-            traces: false,
-            has_data: true,
-            repeats: Repetition::ONCE,
-        };
-        let stop = AtomicBool::new(false);
         let mut control = Control {
             tile: 16,
             verify: Some(3),
@@ -83,14 +75,15 @@ impl<'a> Case<'a> {
             progress: &mut |_| {},
         };
         runtime.inject(vec![fault]);
-        let ran = (self.alone).run(runtime, &self.seconds, &options, &mut control, &stop);
-        let ran = ran.unwrap_or_else(|error| panic!("{what}: {error}"));
-        let checked = ran.outcome.checked().expect("a comparison");
+        let by = (policy, 3, Some(3 * bytes));
+        let ran = run_alone(&self.alone, runtime, &self.seconds, by, &mut control);
+        let (outcome, ran) = ran.unwrap_or_else(|error| panic!("{what}: {error}"));
+        let checked = outcome.checked().expect("a comparison");
         assert!(
             checked.numbers > 0 && checked.wrong == 0,
             "{what}: {checked:?}"
         );
-        ran.runs.last.outcome
+        ran
     }
 }
 

@@ -5,9 +5,11 @@ use std::sync::atomic::AtomicBool;
 
 use pdawl::engine::graph::kernel_seconds::KernelSeconds;
 use pdawl::engine::graph::{
-    Control, DeviceUse, GraphRunError, OpenTasks, PolicyChoice, TaskRun, least_seconds,
+    Control, DeviceUse, Division, GraphRunError, GraphRuns, Options, Repetition, least_seconds,
 };
+use pdawl::graph::Components;
 use pdawl::machine::{MachineFile, MachineStore};
+use pdawl::policy::{NamedPolicy, PolicyOptions, WINDOW};
 use pdawl::runtime::Devices;
 use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
 use pdawl::workload::task_set::{Cholesky, Matmul2d, Matmul3d, RandomTasks, TILE, TaskSet, Tasks};
@@ -33,26 +35,31 @@ fn seconds(set: &TaskSet) -> KernelSeconds {
     KernelSeconds::measure(&mut gpus(), &graph, &stop).expect("times")
 }
 
-fn run(set: &TaskSet, policy: &str, memory: Option<u64>) -> Result<TaskRun, GraphRunError> {
+fn run(set: &TaskSet, policy: &str, memory: Option<u64>) -> Result<GraphRuns, GraphRunError> {
     let graph = Arc::new(set.graph().expect("a graph"));
-    let choice = PolicyChoice {
-        policy: policy.parse().expect("a policy"),
-        window: None,
-        seed: 1,
-    };
+    let policy: NamedPolicy = policy.parse().expect("a policy");
     let stop = AtomicBool::new(false);
     let mut control = Control {
         stop: &stop,
         progress: &mut |_, _| {},
     };
     let mut gpus = gpus();
-    let mut open = OpenTasks::new(&gpus, &graph, &seconds(set), memory)?;
-    open.run(&mut gpus, &choice, false, &mut control)
+    let kernels = Arc::new(Components::single_kernels(&graph));
+    let times = seconds(set).of(&graph);
+    let mut division = Division::new(&gpus, &graph, kernels, &times, memory)?;
+    let of_policy = PolicyOptions {
+        window: Some(WINDOW),
+        seed: 1,
+        ..PolicyOptions::default()
+    };
+    let make = |problem| policy.policy(problem, &of_policy);
+    let options = Options::of_tasks(&graph, gpus.devices());
+    division.repeat(&mut gpus, make, &options, &Repetition::ONCE, &mut control)
 }
 
 /// A figure of all devices together.
-fn sum(run: &TaskRun, figure: fn(&DeviceUse) -> u64) -> u64 {
-    run.outcome.uses.iter().map(figure).sum()
+fn sum(run: &GraphRuns, figure: fn(&DeviceUse) -> u64) -> u64 {
+    run.last.uses.iter().map(figure).sum()
 }
 
 #[test]
@@ -110,7 +117,7 @@ fn every_datum_is_loaded_at_least_once_and_no_run_is_faster_than_the_bound() {
         assert!(sum(&run, |of| of.bytes_h2d) >= given, "{policy}");
         assert_eq!(sum(&run, |of| of.bytes_d2h), wanted, "{policy}");
         assert!(sum(&run, |of| of.evictions) > 0, "{policy}");
-        let seconds = run.outcome.seconds;
+        let seconds = run.last.seconds;
         assert!(seconds >= bound, "{policy}: {seconds}");
         assert!(run.deciding_seconds > 0.0, "{policy}");
     }

@@ -4,8 +4,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Bounds, Context, Details, Lost, Report, Verification, graph};
-use crate::engine::graph::{GraphOutcome, TaskRuns};
+use super::graph::of_runs;
+use super::{Context, Details, Report, Verification};
+use crate::engine::graph::GraphRuns;
 use crate::graph::TaskGraph;
 
 /// What only products, factorisations and sets of tasks have. Devices are those of the last run.
@@ -37,49 +38,33 @@ pub struct Measured {
 /// The report of timed runs and of a last one, in which each kernel of the graph is a task, and
 /// what a comparison of the result has found.
 pub fn report(
-    ran: &TaskRuns,
+    ran: &GraphRuns,
     graph: &TaskGraph,
     context: Context,
     measured: Measured,
     verification: Option<Verification>,
 ) -> Report {
-    let outcome = &ran.last.outcome;
-    let median = pdawl_profiler::median(&ran.timed);
-    let mut devices = graph::devices(outcome, &context.machine.devices);
+    let details = Dense {
+        window: measured.window,
+        gpu_memory_bytes: measured.gpu_memory_bytes,
+        deciding_seconds: ran.deciding_seconds,
+        least_seconds: measured.least_seconds,
+    };
+    let setup = measured.setup_seconds;
+    let mut report = of_runs(
+        ran,
+        graph,
+        context,
+        (setup, verification),
+        Details::Dense(details),
+    );
     let flops = |kernel: usize| graph.kernels()[kernel].cost.flops;
     let all: f64 = (0..graph.kernels().len()).map(flops).sum();
-    for (index, device) in devices.iter_mut().enumerate() {
-        let own = outcome.placements.iter().filter(|of| of.device == index);
+    for (index, device) in report.devices.iter_mut().enumerate() {
+        let own = ran.last.placements.iter().filter(|of| of.device == index);
         // An empty sum of floats is -0.
         let own = own.fold(0.0, |sum: f64, placed| sum + flops(placed.component));
         device.share = own / all;
     }
-    let details = Dense {
-        window: measured.window,
-        gpu_memory_bytes: measured.gpu_memory_bytes,
-        deciding_seconds: ran.last.deciding_seconds,
-        least_seconds: measured.least_seconds,
-    };
-    let seconds = median.unwrap_or(outcome.seconds);
-    Report {
-        runs: ran.timed.clone(),
-        setup_seconds: Some(measured.setup_seconds),
-        throughput: context.workload.rate(median),
-        bounds: Bounds::of_graph(outcome, graph),
-        verification,
-        lost: losses(ran),
-        interrupted: outcome.interrupted,
-        devices,
-        ..context.report(seconds, Details::Dense(details))
-    }
-}
-
-/// The losses of all runs.
-pub(super) fn losses(ran: &TaskRuns) -> Vec<Lost> {
-    let all = ran.lossy.iter().chain([&ran.last.outcome]);
-    let of_run = |run: &GraphOutcome| -> Vec<Lost> {
-        let losses = run.losses.iter();
-        losses.map(|loss| graph::lost(run, loss)).collect()
-    };
-    all.flat_map(of_run).collect()
+    report
 }

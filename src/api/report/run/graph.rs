@@ -6,7 +6,8 @@ use serde::Serialize;
 use super::{
     Bounds, Context, Details, DevicePart, Lost, Report, Verification, device_name, fraction,
 };
-use crate::engine::graph::{GraphLoss, GraphOutcome};
+use crate::engine::graph::search::SearchResult;
+use crate::engine::graph::{GraphLoss, GraphOutcome, GraphRuns, TimedRun};
 use crate::graph::{Components, TaskGraph};
 use crate::machine::Device;
 use crate::policy::Configuration;
@@ -65,29 +66,27 @@ pub struct PlacedComponent {
     pub ended_seconds: f64,
 }
 
-/// What the report of a graph has beside the outcomes and what every report has.
+/// What the report of a graph has beside the runs and what every report has.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Measured {
     pub setup_seconds: f64,
-    pub found: Option<MeasuredConfiguration>,
-    pub tried: Vec<MeasuredConfiguration>,
+    pub search: Option<SearchResult>,
     /// Whether the results are right, and the greatest error.
     pub verified: Option<(bool, f64)>,
 }
 
 /// The report of timed runs and of a last one, which alone may have a trace.
 pub fn report(
-    timed: &[GraphOutcome],
-    last: &GraphOutcome,
+    ran: &GraphRuns,
     (graph, components): (&TaskGraph, &Components),
     context: Context,
     measured: Measured,
 ) -> Report {
-    let mut order: Vec<&GraphOutcome> = timed.iter().collect();
+    let last = &ran.last;
+    let mut order: Vec<&TimedRun> = ran.timed.iter().collect();
     order.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    let median = order.get(order.len() / 2).copied();
-    let throughput = context.workload.rate(median.map(|run| run.seconds));
-    let median = median.unwrap_or(last);
+    let median = order.get(order.len() / 2).copied().copied();
+    let median = median.unwrap_or_else(|| TimedRun::from(last));
     let levels = components.list().iter().map(|c| c.level + 1).max();
     let placed = last.placements.iter().map(|placed| PlacedComponent {
         component: placed.component,
@@ -97,38 +96,62 @@ pub fn report(
         dispatched_seconds: placed.dispatched,
         ended_seconds: placed.ended,
     });
+    let search = measured.search.as_ref();
     let details = Graph {
         kernels: graph.kernels().len(),
         data: graph.data().len(),
         edges: graph.edges().count(),
         components: components.len(),
         levels: levels.unwrap_or(0),
-        found: measured.found,
-        tried: measured.tried,
-        host_seconds_per_kernel: median.host_seconds_per_kernel(),
-        driver_seconds_per_kernel: median.driver_seconds_per_kernel(),
+        found: search.and_then(|search| search.best.as_ref().map(MeasuredConfiguration::from)),
+        tried: (search.iter().flat_map(|search| &search.all))
+            .map(MeasuredConfiguration::from)
+            .collect(),
+        host_seconds_per_kernel: median.host_seconds_per_kernel,
+        driver_seconds_per_kernel: median.driver_seconds_per_kernel,
         placements: placed.collect(),
     };
-    let losses = timed.iter().chain([last]).flat_map(|run| &run.losses);
+    let verification = measured.verified.map(|(right, error)| Verification {
+        right,
+        error: error.is_finite().then_some(error),
+        ..Verification::default()
+    });
+    let of_setup = (measured.setup_seconds, verification);
+    of_runs(ran, graph, context, of_setup, Details::Graph(details))
+}
+
+/// What the reports of all runs of a graph have.
+pub(super) fn of_runs(
+    ran: &GraphRuns,
+    graph: &TaskGraph,
+    context: Context,
+    (setup_seconds, verification): (f64, Option<Verification>),
+    details: Details,
+) -> Report {
+    let (runs, last) = (ran.seconds(), &ran.last);
+    let median = pdawl_profiler::median(&runs);
     Report {
-        runs: timed.iter().map(|run| run.seconds).collect(),
-        setup_seconds: Some(measured.setup_seconds),
-        throughput,
+        runs,
+        setup_seconds: Some(setup_seconds),
+        throughput: context.workload.rate(median),
         bounds: Bounds::of_graph(last, graph),
-        verification: measured.verified.map(|(right, error)| Verification {
-            right,
-            error: error.is_finite().then_some(error),
-            ..Verification::default()
-        }),
-        lost: losses.map(|loss| lost(last, loss)).collect(),
+        verification,
+        lost: losses(ran),
         interrupted: last.interrupted,
         devices: devices(last, &context.machine.devices),
-        ..context.report(median.seconds, Details::Graph(details))
+        ..context.report(median.unwrap_or(last.seconds), details)
     }
 }
 
+/// The losses of all runs.
+pub(super) fn losses(ran: &GraphRuns) -> Vec<Lost> {
+    let all = ran.lossy.iter().chain([&ran.last]);
+    all.flat_map(|run| run.losses.iter().map(|loss| lost(run, loss)))
+        .collect()
+}
+
 /// What a report says of a loss in a run.
-pub fn lost(run: &GraphOutcome, loss: &GraphLoss) -> Lost {
+fn lost(run: &GraphOutcome, loss: &GraphLoss) -> Lost {
     Lost {
         device: Some(device_name(&run.devices, loss.device)),
         why: Some(loss.why.clone()),

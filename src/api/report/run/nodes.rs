@@ -4,13 +4,13 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::dense::{self, Measured, losses};
+use super::dense::{self, Measured};
 use super::{
     Bounds, Context, Details, DevicePart, Lost, Parameters, Report, Verification, fraction, graph,
 };
 use crate::cluster::record::{ClusterOutcome, NodeRecord};
-use crate::engine::cluster::AloneRun;
 use crate::engine::cluster::simulate::{Busiest, Resource};
+use crate::engine::graph::GraphRuns;
 use crate::graph::TaskGraph;
 use crate::verify::Checked;
 use crate::verify::overflow::{note_of_change, notes};
@@ -201,19 +201,19 @@ pub fn report(outcome: &ClusterOutcome, context: Context, asked: Asked) -> Repor
 
 /// The report of a run on one machine by itself, whose task graph tells more of it.
 pub fn report_alone(
-    ran: &AloneRun,
+    (ran, outcome): (&GraphRuns, &ClusterOutcome),
     tasks: &TaskGraph,
     context: Context,
     measured: Measured,
 ) -> Report {
     if let Parameters::Dense(_) = &context.workload.parameters {
-        let checked = ran.outcome.checked();
+        let checked = outcome.checked();
         let verification = checked.as_ref().and_then(Verification::of);
-        return dense::report(&ran.runs, tasks, context, measured, verification);
+        return dense::report(ran, tasks, context, measured, verification);
     }
-    let last = &ran.runs.last.outcome;
+    let last = &ran.last;
     let of_graph = graph::devices(last, &context.machine.devices);
-    let report = report(&ran.outcome, context, Asked::default());
+    let report = report(outcome, context, Asked::default());
     let devices = report.devices.into_iter().zip(of_graph);
     let devices = devices.map(|(of_node, of_graph)| DevicePart {
         node: of_node.node,
@@ -225,7 +225,7 @@ pub fn report_alone(
     Report {
         setup_seconds: Some(measured.setup_seconds),
         bounds: Bounds::of_graph(last, tasks),
-        lost: losses(&ran.runs),
+        lost: graph::losses(ran),
         interrupted: last.interrupted,
         devices: devices.collect(),
         ..report

@@ -6,11 +6,12 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::cluster::space::SpaceId;
+use crate::graph::TaskGraph;
 use crate::workload::cluster::{ClusterWorkload, Operation, Placed};
 use crate::workload::kernel::UserKernel;
 use crate::workload::spmv::{Form, Spmv};
 use crate::workload::stencil::Stencil;
-use crate::workload::task_set::Order;
+use crate::workload::task_set::{Order, TaskSet, Tasks};
 use crate::workload::{Divisible, Supersteps};
 
 /// The workload.
@@ -313,6 +314,46 @@ impl Workload {
                 seed: asked.seed,
             }),
         )
+    }
+
+    /// Of a set of tasks that share data, with its graph.
+    pub fn of_set(set: &TaskSet, graph: &TaskGraph) -> Self {
+        let (mut outputs, mut sum, mut dependencies) = (false, false, false);
+        let n = match &set.tasks {
+            Tasks::Matmul2d(of) => {
+                outputs = of.outputs;
+                of.n
+            }
+            Tasks::Matmul3d(of) => {
+                sum = of.sum;
+                of.rows
+            }
+            Tasks::Cholesky(of) => {
+                dependencies = of.dependencies;
+                of.rows
+            }
+            Tasks::Random(of) => {
+                (outputs, dependencies) = (of.outputs, of.dependencies);
+                of.tasks
+            }
+        };
+        let parameters = TaskSetParameters {
+            set: set.name(),
+            n,
+            tile: (!matches!(set.tasks, Tasks::Random(_))).then_some(set.tile),
+            outputs,
+            sum,
+            dependencies,
+            order: set.order.name(),
+            tasks: graph.kernels().len(),
+            flops: graph.kernels().iter().map(|kernel| kernel.cost.flops).sum(),
+            seed: set.seed,
+        };
+        Self {
+            name: "tasks",
+            title: format!("tasks {}, n {n}", set.name()),
+            parameters: Parameters::TaskSet(parameters),
+        }
     }
 
     /// Tasks over spaces, of which so many have run, with their sizes in words.

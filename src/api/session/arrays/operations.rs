@@ -258,7 +258,7 @@ impl Session {
         &mut self,
         (rows, columns): (u32, u32),
         operation: &Operation,
-        options: &OperationOptions,
+        options: OperationOptions,
     ) -> Result<ArrayResult<DenseMatrix<T>>, Error> {
         let mut found = Elements::<T>::new(rows as usize * columns as usize);
         let run = self.compute(operation, [&mut found], options)?;
@@ -271,13 +271,13 @@ impl Session {
         &mut self,
         operation: &Operation,
         sinks: [&mut dyn Sink; OUTPUTS],
-        options: &OperationOptions,
+        options: OperationOptions,
     ) -> Result<Run, Error> {
         let outputs = operation.outputs.iter().copied().zip(sinks);
         let outputs = outputs.map(|(space, sink)| (space, sink as &mut dyn Sink));
         let stop = self.stop.clone();
         let outputs = outputs.collect();
-        let run = self.operate(operation, outputs, options, &stop.0, &mut |_, _| {})?;
+        let run = self.operate(operation, outputs, options, &stop.0, &mut |_, _, _| {})?;
         match run.interrupted {
             true => Err(Error::Stopped),
             false => Ok(run),

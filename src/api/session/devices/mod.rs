@@ -13,7 +13,7 @@ use std::process;
 
 use crate::machine::{Device, Host, MachineFile, RuntimeKind};
 use crate::report::Machine;
-use crate::runtime::select::{self, Selection, SelectionError};
+use crate::runtime::select::{Selection, SelectionError};
 use crate::runtime::sim::{Sim, SimDevice, SimOptions};
 use crate::runtime::{Devices as _, Runtime};
 
@@ -21,6 +21,7 @@ pub use fault::{FaultError, FaultSpec, UnfitFault};
 pub use named::NamedMachine;
 
 use super::Error;
+use super::specified::every;
 use kept_times::KeptTimes;
 use real::RealDevices;
 
@@ -242,22 +243,23 @@ impl OpenDevices {
     /// # Errors
     /// When there are none.
     pub fn of_kernels(&self) -> Result<Self, Error> {
-        let names = |devices: &[Device]| -> Vec<String> {
-            let devices = devices.iter().filter(|device| runs_kernels(device));
-            devices.map(|device| device.name.clone()).collect()
+        let list = match self.is_listed {
+            false => every()?.0,
+            true => {
+                let own = self.machine.devices.iter();
+                let own = own.filter(|device| runs_kernels(device));
+                let names: Vec<&str> = own.map(|device| device.name.as_str()).collect();
+                names.join(",")
+            }
         };
-        let names = match self.is_listed {
-            true => names(&self.machine.devices),
-            false => names(&select::driver_devices()?),
-        };
-        match names.is_empty() {
-            true => Err(Error::Arguments(
+        match list.is_empty() {
+            true => Err(Error::NoKernelDevice(
                 "no device of the session runs kernels in OpenCL C; name one (`pdawl devices` \
                  shows them), or install PoCL for the CPU"
                     .to_owned(),
             )),
             false => Self::open(DeviceOptions {
-                list: Some(names.join(",")),
+                list: Some(list),
                 ..DeviceOptions::default()
             }),
         }

@@ -1,12 +1,15 @@
 //! Comparing a kernel file with its kernel, argument by argument: with the source as
 //! it is read here, or with what a compiler reports.
 
+use std::path::Path;
+
 use super::error::SpecError;
 use super::kernel::{ArgumentKind, ArgumentSpec, KernelSpec};
 use super::resolve::{Kernel, check_required};
 use super::scalar::{ElementType, UnknownType, is_object};
 use super::source::{self, KernelInfo};
 use crate::codelet::{AddressSpace, KernelArgument};
+use crate::expression::Symbols;
 
 /// An argument, by a source or a compiler.
 struct Actual<'a> {
@@ -16,7 +19,39 @@ struct Actual<'a> {
     read_only: bool,
 }
 
+/// A kernel with its kernel file.
+pub struct Described {
+    pub spec: KernelSpec,
+    pub kernel: Kernel,
+    /// What its source says.
+    pub info: KernelInfo,
+    /// What looks wrong but is no error.
+    pub warnings: Vec<String>,
+}
+
 impl KernelSpec {
+    /// Resolves it and compares it with its source, which is in the folder `sources`, if one is
+    /// named.
+    ///
+    /// # Errors
+    /// As [`Self::resolve`], [`Self::agrees_with_source`] and [`Self::with_required_groups`].
+    pub fn describe(
+        self,
+        symbols: &Symbols,
+        sources: Option<&Path>,
+    ) -> Result<Described, SpecError> {
+        let kernel = self.resolve(symbols, sources)?;
+        let (info, doubts) = self.agrees_with_source(&kernel)?;
+        let kernel = self.with_required_groups(kernel, &info)?;
+        let warnings = self.warnings.iter().cloned().chain(doubts).collect();
+        Ok(Described {
+            spec: self,
+            kernel,
+            info,
+            warnings,
+        })
+    }
+
     /// Compares the file with the source of `kernel`, into which it was resolved.
     /// Returns what the source says of the kernel, and warnings.
     ///

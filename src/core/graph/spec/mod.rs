@@ -34,6 +34,7 @@ pub mod scalar;
 pub mod source;
 pub mod task;
 
+pub use agree::Described;
 pub use dag::{DagSpec, Specification, load};
 pub use error::SpecError;
 pub use kernel::{ArgumentKind, ArgumentSpec, Direction, KernelSpec};

@@ -54,6 +54,23 @@ pub const DEPTH: u32 = 4 * TILE;
 /// Most rows and columns of a tile or a block.
 pub const MOST_ROWS: u32 = 1 << 16;
 
+/// The sets by name, and what they are.
+pub const SETS: [(&str, &str); 5] = [
+    (
+        "matmul2d",
+        "A matrix product, a task a pair of a block row and a block column",
+    ),
+    ("matmul3d", "A matrix product by square tiles"),
+    ("cholesky", "A tiled Cholesky factorisation"),
+    ("sparse", "2 % of the tasks of matmul2d"),
+    ("random", "Random tasks of unlike sizes"),
+];
+
+/// Most bytes and most operations of a random task's data and of itself: about those of the
+/// paper's 2-D product.
+const RANDOM_BYTES: u32 = 16 << 20;
+const RANDOM_FLOPS: f64 = 14e9;
+
 /// A set of tasks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaskSet {
@@ -122,6 +139,43 @@ impl TaskSet {
             order: Order::default(),
             body: Body::default(),
             seed: 1,
+        }
+    }
+
+    /// A set of `n` tiles along a matrix, or of `n` random tasks, by its name in [`SETS`].
+    pub fn named(name: &str, n: u32, tile: u32) -> Option<Self> {
+        let depth = |paper: Matmul2d| {
+            Tasks::Matmul2d(Matmul2d {
+                depth: tile.saturating_mul(DEPTH / TILE),
+                ..paper
+            })
+        };
+        let tasks = match name {
+            "matmul2d" => depth(Matmul2d::paper(n)),
+            "sparse" => depth(Matmul2d::sparse(n)),
+            "matmul3d" => Tasks::Matmul3d(Matmul3d::paper(n)),
+            "cholesky" => Tasks::Cholesky(Cholesky::paper(n)),
+            "random" => Tasks::Random(RandomTasks {
+                bytes: RANDOM_BYTES,
+                flops: RANDOM_FLOPS,
+                ..RandomTasks::small(n)
+            }),
+            _ => return None,
+        };
+        Some(Self {
+            tile,
+            ..Self::paper(tasks)
+        })
+    }
+
+    /// Its name in [`SETS`].
+    pub fn name(&self) -> &'static str {
+        match &self.tasks {
+            Tasks::Matmul2d(of) if of.removed > 0.0 => "sparse",
+            Tasks::Matmul2d(_) => "matmul2d",
+            Tasks::Matmul3d(_) => "matmul3d",
+            Tasks::Cholesky(_) => "cholesky",
+            Tasks::Random(_) => "random",
         }
     }
 

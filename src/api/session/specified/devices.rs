@@ -2,53 +2,33 @@
 
 use std::thread;
 
-use pdawl::machine::{Device, DeviceKind};
-use pdawl::runtime::select::{self, GpuRuntime, Selection, Source};
-use pdawl::runtime::{RuntimeError, opencl};
+use super::Compiler;
+use crate::graph::spec::Described;
+use crate::machine::{Device, DeviceKind};
+use crate::runtime::select::{self, GpuRuntime};
+use crate::runtime::{RuntimeError, cuda, opencl};
+use crate::session::Error;
 
-use super::compile::Compiler;
-use super::described::Described;
-use crate::args::MachineArgs;
-use crate::failure::{Failure, refused, wrong_devices};
-
-/// The arguments with devices that run these kernels: those named, or all, the CPU's
-/// included, but each core once. GPUs are opened through OpenCL where CUDA refuses a kernel
-/// and the user left the choice; a note tells it.
+/// The default devices that run these kernels, as a list, and notes: all, the CPU's included,
+/// but each core once. GPUs are opened through OpenCL where CUDA refuses a kernel and the user
+/// left the choice.
 ///
 /// # Errors
-/// When there is none, the embedded runtime is named, or another machine, on
-/// which kernels would have to be simulated.
-pub fn running(
-    kernels: &[&Described],
-    args: &MachineArgs,
-) -> Result<(MachineArgs, Vec<String>), Failure> {
-    let Some(list) = &args.devices else {
-        let mut notes = Vec::new();
-        let mut devices = every()?;
-        if let Some(why) = refused_by_cuda(kernels, &devices)? {
-            notes.push(format!("GPUs are opened through OpenCL: {why}"));
-            select::choose_gpu_runtime(GpuRuntime::Opencl);
-            devices = every()?;
-        }
-        let args = MachineArgs {
-            devices: Some(devices),
-            ..args.clone()
-        };
-        return Ok((args, notes));
+/// When there is none, or one cannot be opened.
+pub fn running(kernels: &[&Described]) -> Result<(String, Vec<String>), Error> {
+    let (devices, left_out) = every()?;
+    let Some(why) = refused_by_cuda(kernels, &devices)? else {
+        return Ok((devices, left_out));
     };
-    let selection: Selection = list.parse().map_err(wrong_devices)?;
-    let host = |source: Source| source == Source::Host;
-    if selection.devices().iter().any(|spec| host(spec.source)) {
-        return Err(wrong_devices(
-            "the embedded runtime (host) runs no OpenCL C; the CPU takes part as an OpenCL device",
-        ));
-    }
-    Ok((args.clone(), Vec::new()))
+    select::choose_gpu_runtime(GpuRuntime::Opencl);
+    let (devices, left_out) = every()?;
+    let note = format!("GPUs are opened through OpenCL: {why}");
+    Ok((devices, std::iter::once(note).chain(left_out).collect()))
 }
 
 /// Why CUDA does not run one of these kernels, where a list has a GPU that is opened through
 /// it and the user left the choice.
-fn refused_by_cuda(kernels: &[&Described], devices: &str) -> Result<Option<String>, Failure> {
+fn refused_by_cuda(kernels: &[&Described], devices: &str) -> Result<Option<String>, Error> {
     let mut names = devices.split(',');
     let Some(gpu) = names.find(|name| name.starts_with("cuda")) else {
         return Ok(None);
@@ -69,16 +49,6 @@ fn refused_by_cuda(kernels: &[&Described], devices: &str) -> Result<Option<Strin
         }
         other => other.to_string(),
     }))
-}
-
-/// Notes of the devices that are not among the default ones, and why; none where the user
-/// names devices.
-pub fn left_out(args: &MachineArgs) -> Vec<String> {
-    match args.devices {
-        // Where there are none because of an error, `running` has reported it.
-        None => default_devices(&select::driver_devices().unwrap_or_default(), cores()).1,
-        Some(_) => Vec::new(),
-    }
 }
 
 /// The cores that this process may use.
@@ -115,33 +85,51 @@ fn default_devices(found: &[Device], cores: u32) -> (Vec<String>, Vec<String>) {
     (names, notes)
 }
 
-/// The default OpenCL devices.
-fn every() -> Result<String, Failure> {
-    let found = select::driver_devices().map_err(refused)?;
-    let (names, _) = default_devices(&found, cores());
+/// The devices that run kernels by default, as a list, and notes of the others.
+pub fn every() -> Result<(String, Vec<String>), Error> {
+    let (names, notes) = default_devices(&select::driver_devices()?, cores());
     if !names.is_empty() {
-        return Ok(names.join(","));
+        return Ok((names.join(","), notes));
     }
     let what = "there is no OpenCL device here, and kernels in OpenCL C run on nothing else";
     // Warnings of the loader, with their remedies.
-    let of_loader = |warning: &String| warning.contains("OpenCL") || warning.contains("OCL_");
-    let warnings: Vec<String> = opencl::discover()
-        .warnings
-        .into_iter()
-        .filter(of_loader)
-        .collect();
-    Err(match warnings.as_slice() {
-        [] => Failure::failed(
-            what,
-            "an OpenCL driver; for the CPU, PoCL (apt-get install pocl-opencl-icd)",
+    let mut warnings = opencl::discover().warnings;
+    warnings.retain(|warning| warning.contains("OpenCL") || warning.contains("OCL_"));
+    Err(Error::NoKernelDevice(match warnings.is_empty() {
+        true => format!(
+            "{what}; install an OpenCL driver: for the CPU, PoCL (apt-get install pocl-opencl-icd)"
         ),
-        warnings => Failure::failed(what, warnings.join("; ")),
-    })
+        false => format!("{what}; {}", warnings.join("; ")),
+    }))
+}
+
+/// The kinds of the devices of a list.
+pub fn kinds(list: &str) -> Vec<DeviceKind> {
+    let listed = |name: &str| list.split(',').any(|item| of(item) == name);
+    let opencl = opencl::discover().devices.into_iter();
+    let cuda = match list.contains("cuda") {
+        true => cuda::discover().devices,
+        false => Vec::new(),
+    };
+    let found = opencl.map(|found| found.info);
+    found
+        .chain(cuda.into_iter().map(|found| found.info))
+        .filter(|device| listed(&device.name))
+        .map(|device| device.kind)
+        .collect()
+}
+
+/// The device of an item of a list: opencl0.1 of `opencl0.1:4=own`.
+fn of(item: &str) -> &str {
+    item.trim()
+        .split([':', '=', '@'])
+        .next()
+        .unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
-    use pdawl::machine::{RuntimeKind, SubDeviceSupport};
+    use crate::machine::{RuntimeKind, SubDeviceSupport};
 
     use super::*;
 
@@ -184,5 +172,12 @@ mod tests {
             assert_eq!(notes.len(), noted);
             assert!(notes.iter().all(|note| note.contains("--devices")));
         }
+    }
+
+    #[test]
+    fn a_device_is_distinguished_from_one_with_a_longer_name() {
+        assert_eq!(of("opencl0.1"), "opencl0.1");
+        assert_eq!(of(" opencl0.10:4=own"), "opencl0.10");
+        assert_eq!(of("host@spread"), "host");
     }
 }

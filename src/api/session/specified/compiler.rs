@@ -2,19 +2,16 @@
 
 use std::collections::HashMap;
 
-use pdawl::codelet::{Codelet, KernelArgument, KernelSource, NdRange, OpenClKernel, Shape};
-use pdawl::graph::spec::{Kernel, KernelSpec};
-use pdawl::runtime::opencl;
-use pdawl::runtime::select::{self, Selection};
-use pdawl::runtime::{DeviceId, Runtime, RuntimeError};
-
-use super::described::{Described, refused};
-use crate::failure::{Failure, wrong_names};
+use crate::codelet::{Codelet, KernelArgument, KernelSource, NdRange, OpenClKernel, Shape};
+use crate::graph::spec::{Described, Kernel};
+use crate::runtime::select::{self, Selection};
+use crate::runtime::{DeviceId, Runtime, RuntimeError, opencl};
+use crate::session::Error;
 
 /// The compiler of a device.
 pub struct Compiler {
     /// The device alone.
-    pub runtime: Box<dyn Runtime>,
+    runtime: Box<dyn Runtime>,
     /// The arguments of the kernels that were compiled.
     known: HashMap<KernelSource, Vec<KernelArgument>>,
     /// The device's name.
@@ -26,7 +23,7 @@ impl Compiler {
     ///
     /// # Errors
     /// When the device cannot be opened.
-    pub fn open(device: Option<&str>) -> Result<Option<Self>, Failure> {
+    pub fn open(device: Option<&str>) -> Result<Option<Self>, Error> {
         let first = || {
             let discovery = opencl::discover();
             discovery
@@ -35,7 +32,7 @@ impl Compiler {
                 .map(|found| found.info.name.clone())
         };
         match device.map(str::to_owned).or_else(first) {
-            Some(name) => Self::of(name, "--device").map(Some),
+            Some(name) => Self::of(name).map(Some),
             None => Ok(None),
         }
     }
@@ -45,23 +42,23 @@ impl Compiler {
     ///
     /// # Errors
     /// When it cannot be opened.
-    pub fn first_of(devices: &str) -> Result<Option<Self>, Failure> {
+    pub fn first_of(devices: &str) -> Result<Option<Self>, Error> {
         let first = devices.split(',').next().unwrap_or_default().trim();
         match first.is_empty() {
             true => Ok(None),
-            false => Self::of(first.to_owned(), "--devices").map(Some),
+            false => Self::of(first.to_owned()).map(Some),
         }
     }
 
-    fn of(name: String, option: &str) -> Result<Self, Failure> {
-        let selection: Selection = name.parse().map_err(|why| wrong_names(option, why))?;
+    fn of(name: String) -> Result<Self, Error> {
+        let selection: Selection = name.parse()?;
         let compiles = selection.names_opencl() || selection.names_cuda();
         if !compiles || selection.devices().len() != 1 {
-            let why = format!("`{name}` compiles no OpenCL C; name one OpenCL or CUDA device");
-            return Err(wrong_names(option, why));
+            return Err(Error::KernelDevices(format!(
+                "`{name}` compiles no OpenCL C; name one OpenCL or CUDA device"
+            )));
         }
-        let opened = select::open(Some(&selection), false);
-        let (runtime, _) = opened.map_err(crate::failure::refused)?;
+        let (runtime, _) = select::open(Some(&selection), false)?;
         Ok(Self {
             runtime,
             known: HashMap::new(),
@@ -75,11 +72,11 @@ impl Compiler {
     /// # Errors
     /// The compiler's message when it does not compile, and as
     /// [`KernelSpec::agrees_with_compiler`].
-    pub fn check(&mut self, described: &Described) -> Result<(), Failure> {
-        let compiled = self.arguments(&described.kernel);
-        match compiled {
-            Ok(arguments) => (described.spec.agrees_with_compiler(&arguments)).map_err(refused),
-            Err(error) => Err(failed(&described.spec, &error)),
+    pub fn check(&mut self, described: &Described) -> Result<(), Error> {
+        let spec = &described.spec;
+        match self.arguments(&described.kernel) {
+            Ok(arguments) => Ok(spec.agrees_with_compiler(&arguments)?),
+            Err(error) => Err(spec.fault("src", error.to_string()).into()),
         }
     }
 
@@ -97,7 +94,7 @@ impl Compiler {
     ///
     /// # Errors
     /// When the device cannot run it.
-    pub fn load(&mut self, kernel: &Kernel) -> Result<(), RuntimeError> {
+    pub(super) fn load(&mut self, kernel: &Kernel) -> Result<(), RuntimeError> {
         let queue = self.runtime.queue(DeviceId(0))?;
         let codelet = Codelet {
             name: kernel.name.clone().into(),
@@ -123,9 +120,4 @@ fn compiled(kernel: &Kernel) -> OpenClKernel {
         fp64: false,
         shape: Shape::with(|_, _| NdRange::new(vec![1])),
     }
-}
-
-/// The failure of a kernel that does not compile.
-fn failed(spec: &KernelSpec, error: &RuntimeError) -> Failure {
-    refused(spec.fault("src", error.to_string()))
 }

@@ -4,19 +4,20 @@
 use std::fmt;
 use std::sync::Arc;
 
-use pdawl::codelet::copy;
-use pdawl::engine;
-use pdawl::engine::measure::{MachineDescription, MeasureOptions};
-use pdawl::machine::{Device, Fingerprint, Host, MachineFile};
-use pdawl::report::instruments::Instruments;
-use pdawl::runtime::select::{self, Selection};
-use pdawl::runtime::{cuda, opencl};
 use pdawl_profiler::{counters, telemetry};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::failure::{Failure, refused, wrong_devices};
-use super::size::ByteSize;
+use super::Error;
+use crate::codelet::copy;
+use crate::engine;
+use crate::engine::measure::{MachineDescription, MeasureOptions};
+use crate::machine::{Device, DeviceKind, Host, MachineFile};
+use crate::report::instruments::Instruments;
+use crate::runtime::select::{self, Selection};
+use crate::runtime::{RuntimeError, cuda, opencl};
+
+pub use select::{fingerprint, fingerprint_beside};
 
 /// A GPU that CUDA offers, and the driver that opens it where no devices are named.
 #[derive(JsonSchema, Serialize)]
@@ -66,9 +67,9 @@ pub struct ThisMachine {
 ///
 /// # Errors
 /// When not even the host can be opened.
-pub fn devices() -> Result<ThisMachine, Failure> {
-    let host: Selection = "host".parse().map_err(wrong_devices)?;
-    let (runtime, mut warnings) = select::open(Some(&host), false).map_err(refused)?;
+pub fn devices() -> Result<ThisMachine, Error> {
+    let host: Selection = "host".parse()?;
+    let (runtime, mut warnings) = select::open(Some(&host), false)?;
     let mut devices = runtime.devices().to_vec();
     let discovery = opencl::discover();
     devices.extend(discovery.devices.iter().map(|found| found.info.clone()));
@@ -124,11 +125,11 @@ pub fn instruments() -> Instruments {
 /// When the devices cannot be opened or measured.
 pub fn measure(
     name: &str,
-    copy_size: ByteSize,
+    copy_size: u64,
     progress: &mut dyn FnMut(&str, &str),
-) -> Result<MachineFile, Failure> {
+) -> Result<MachineFile, Error> {
     let host = Host::detect();
-    let (mut runtime, notes) = select::open(None, false).map_err(refused)?;
+    let (mut runtime, notes) = select::open(None, false)?;
     let about = MachineDescription {
         name: name.to_owned(),
         title: format!("{} with {} cores", host.model, host.cores.len()),
@@ -140,14 +141,25 @@ pub fn measure(
     };
     let options = MeasureOptions {
         // Several copies exist at the same time.
-        bytes: copy_size.0.min(host.memory.obtainable(0) / 8),
+        bytes: copy_size.min(host.memory.obtainable(0) / 8),
         ..MeasureOptions::default()
     };
     let copy = Arc::new(copy::codelet());
-    engine::measure::measure(runtime.as_mut(), &copy, about, options, progress).map_err(Failure::of)
+    Ok(engine::measure::measure(
+        runtime.as_mut(),
+        &copy,
+        about,
+        options,
+        progress,
+    )?)
 }
 
-/// The fingerprint of this machine: its CPU and its GPUs.
-pub fn fingerprint() -> Fingerprint {
-    select::fingerprint()
+/// The devices beside the host's, as they are opened where none are named.
+///
+/// # Errors
+/// When CUDA was chosen and there is none.
+pub fn beside_host() -> Result<Vec<Device>, RuntimeError> {
+    let mut devices = select::driver_devices()?;
+    devices.retain(|device| device.kind != DeviceKind::Cpu);
+    Ok(devices)
 }

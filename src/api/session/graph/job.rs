@@ -1,0 +1,544 @@
+//! The run of a graph on the devices of a session, as often as wanted.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::queues::Queues;
+use super::reference::Reference;
+use crate::engine::graph::kernel_seconds::KernelSeconds;
+use crate::engine::graph::problem::KernelTimes;
+use crate::engine::graph::search::{self, SearchResult};
+use crate::engine::graph::{
+    Control, Division, GraphRuns, Options, PreparedGraph, Repetition, host_bytes, least_seconds,
+    times,
+};
+use crate::graph::{Components, DatumId, TaskGraph};
+use crate::machine::{Device, Host};
+use crate::policy::{MapError, NamedPolicy, Policy, PolicyOptions, Problem, Search, Space, WINDOW};
+use crate::quantity::Bytes;
+use crate::report::run::{dense, graph};
+use crate::report::{Context, Workload};
+use crate::runtime::Runtime;
+use crate::session::{Error, FaultSpec, Run, Session};
+use crate::time::Nanos;
+use crate::workload::task_set::{Body, TaskSet};
+
+/// Rounds of a search: the first tries everything, each later one the better half again.
+const ROUNDS: usize = 4;
+
+/// Most queues that a search tries, as in the paper.
+const SEARCHED_QUEUES: usize = 5;
+
+/// A graph that is to run.
+pub struct GraphJob {
+    /// For the report.
+    pub workload: Workload,
+    pub graph: Arc<TaskGraph>,
+    pub placed: Placed,
+    /// Whether its kernels compute anything.
+    pub computes: bool,
+    /// What its results are compared with.
+    pub reference: Option<Reference>,
+}
+
+/// What policies place.
+pub enum Placed {
+    /// Components, or kernels by policies that place kernels.
+    Components(Arc<Components>),
+    Kernels,
+    /// Tasks of a set, whose seconds are those of a sample.
+    Set(Sample),
+}
+
+/// What the seconds of tasks follow from.
+pub enum Sample {
+    /// A few of them, which are measured.
+    Tasks(Arc<TaskGraph>),
+    Known(KernelSeconds),
+}
+
+/// The policy of a run.
+pub enum GraphPolicy {
+    Named(NamedPolicy),
+    /// One of the user's, made for the tasks and devices. A run takes it.
+    Own(Option<MakePolicy>),
+}
+
+/// Makes a policy for a problem.
+pub type MakePolicy = Box<dyn FnOnce(Problem) -> Box<dyn Policy>>;
+
+impl GraphPolicy {
+    /// Whether it places single kernels.
+    fn places_kernels(&self) -> bool {
+        match self {
+            Self::Named(named) => named.places_kernels(),
+            Self::Own(_) => true,
+        }
+    }
+
+    fn needs_times(&self) -> bool {
+        match self {
+            Self::Named(named) => named.needs_times(),
+            Self::Own(_) => true,
+        }
+    }
+
+    fn make(
+        &mut self,
+        problem: Problem,
+        options: &PolicyOptions,
+    ) -> Result<Box<dyn Policy>, MapError> {
+        match self {
+            Self::Named(named) => named.policy(problem, options),
+            Self::Own(make) => match make.take() {
+                Some(make) => Ok(make(problem)),
+                None => unreachable!("a run makes its policy once"),
+            },
+        }
+    }
+}
+
+/// How a graph runs.
+pub struct GraphOptions {
+    pub policy: GraphPolicy,
+    /// Components that a device has at once; `None`: the policy's default, of a set 16.
+    pub window: Option<usize>,
+    /// Components of each level on CPUs, under a policy that takes a map.
+    pub on_cpu: usize,
+    /// Searches for the best map and queues by running; of components.
+    pub search: bool,
+    /// Command queues of each device; `None`: those that suit.
+    pub queues: Option<Queues>,
+    /// Queues that a component's kernels are spread over in turns; `None`: so many that all
+    /// components of a level have their own.
+    pub component_queues: Option<usize>,
+    /// Timed runs, after one that is not timed on real devices and of components; `None`: one run.
+    pub repeats: Option<u32>,
+    /// Leaves given data on the devices from run to run.
+    pub keep_inputs: bool,
+    /// Of the policy's random choices.
+    pub seed: u64,
+    pub faults: Vec<FaultSpec>,
+    /// The most bytes of the memory of each device that has its own, and of the host's.
+    pub gpu_memory: Option<u64>,
+    pub host_memory: Option<u64>,
+    /// Compares the results with the reference.
+    pub verify: bool,
+    /// Keeps the times of every command.
+    pub traced: bool,
+    /// The data whose contents are wanted.
+    pub results: Vec<DatumId>,
+}
+
+impl GraphOptions {
+    /// One run by a policy.
+    pub fn of(policy: NamedPolicy) -> Self {
+        Self {
+            policy: GraphPolicy::Named(policy),
+            window: None,
+            on_cpu: 0,
+            search: false,
+            queues: None,
+            component_queues: None,
+            repeats: None,
+            keep_inputs: false,
+            seed: 0,
+            faults: Vec::new(),
+            gpu_memory: None,
+            host_memory: None,
+            verify: false,
+            traced: false,
+            results: Vec::new(),
+        }
+    }
+}
+
+/// What a run does, for who shows its progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    Searches,
+    Runs,
+    Compares,
+}
+
+/// Gets what is being done, how much of it is done, and all, or 0 if that is not known.
+pub type Progress<'a> = &'a mut dyn FnMut(Stage, usize, usize);
+
+/// What came of a run.
+pub struct GraphRan {
+    pub run: Run,
+    /// The contents of the wanted data; of none if the run was interrupted.
+    pub contents: BTreeMap<DatumId, Vec<u8>>,
+}
+
+/// What came of the runs of a graph.
+pub(in crate::session) struct Executed {
+    pub ran: GraphRuns,
+    pub components: Arc<Components>,
+    pub search: Option<SearchResult>,
+    /// When its devices were opened, by their clock.
+    pub begun: Nanos,
+    /// Of its tasks, if it is a set.
+    pub seconds: KernelSeconds,
+    /// What reports have beside outcomes.
+    pub context: Context,
+}
+
+/// Does what remains when a graph has run, and is told whether it has results. What it says that
+/// was interrupted is so.
+pub(in crate::session) type Finish<'a> =
+    &'a mut dyn FnMut(&PreparedGraph, &mut dyn Runtime, bool) -> Result<(), Error>;
+
+impl Session {
+    /// Runs a graph. A run that `stop` ends early says so in its report, and has no results.
+    ///
+    /// # Errors
+    /// What does not fit in memory, faults, queues and maps that do not suit, and what the engine
+    /// refuses or cannot recover from.
+    pub fn run_graph(
+        &mut self,
+        job: &GraphJob,
+        options: GraphOptions,
+        stop: &AtomicBool,
+        progress: Progress,
+    ) -> Result<GraphRan, Error> {
+        let began = Instant::now();
+        let _running = self.running()?;
+        self.fits_graph(job, &options)?;
+        let GraphOptions {
+            window,
+            gpu_memory,
+            verify,
+            ..
+        } = options;
+        let wanted = options.results.clone();
+        let (mut verified, mut contents) = (None, BTreeMap::new());
+        let mut finish =
+            |prepared: &PreparedGraph, runtime: &mut dyn Runtime, has_results: bool| {
+                if !has_results {
+                    return Ok(());
+                }
+                if let Some(reference) = job.reference.as_ref().filter(|_| verify) {
+                    verified = reference.compare(prepared, runtime, stop)?;
+                }
+                for datum in &wanted {
+                    contents.insert(*datum, prepared.bytes(runtime, *datum)?.to_vec());
+                }
+                Ok(())
+            };
+        let executed = self.execute(job, options, &mut finish, (stop, progress))?;
+        let Executed { mut ran, .. } = executed;
+        ran.last.interrupted |= stop.load(Ordering::Relaxed);
+        let report = match &job.placed {
+            Placed::Set(_) => {
+                let devices = &executed.context.machine.devices;
+                let least = (self.devices.simulation())
+                    .and_then(|(file, _)| least_seconds(&job.graph, file, devices));
+                let measured = dense::Measured {
+                    window,
+                    gpu_memory_bytes: gpu_memory,
+                    least_seconds: least,
+                    setup_seconds: ran.began.duration_since(began).as_secs_f64(),
+                };
+                dense::report(&ran, &job.graph, executed.context, measured, None)
+            }
+            Placed::Components(_) | Placed::Kernels => {
+                let measured = graph::Measured {
+                    setup_seconds: ran.ready.saturating_sub(executed.begun) as f64 / 1e9,
+                    search: executed.search,
+                    verified,
+                };
+                let of = (&*job.graph, &*executed.components);
+                graph::report(&ran, of, executed.context, measured)
+            }
+        };
+        if ran.last.interrupted {
+            contents.clear();
+        }
+        Ok(GraphRan {
+            run: Run::new(report, ran.last.trace),
+            contents,
+        })
+    }
+
+    /// Runs a graph, and finishes it before its memory is given back.
+    ///
+    /// # Errors
+    /// As [`Self::run_graph`], and those of `finish`.
+    pub(in crate::session) fn execute(
+        &mut self,
+        job: &GraphJob,
+        mut options: GraphOptions,
+        finish: Finish,
+        (stop, progress): (&AtomicBool, Progress),
+    ) -> Result<Executed, Error> {
+        let simulated = self.is_simulated();
+        let has_data = job.computes && (self.data || !simulated);
+        self.clear(has_data);
+        let (components, steps) = job.components(&options);
+        let (seconds, times) = match &job.placed {
+            Placed::Set(sample) => {
+                self.check_tasks(&job.graph, options.gpu_memory)?;
+                let seconds = match sample {
+                    Sample::Known(seconds) => seconds.clone(),
+                    Sample::Tasks(few) => (self.devices)
+                        .without_data(|runtime| KernelSeconds::measure(runtime, few, stop))??,
+                };
+                let times = seconds.of(&job.graph);
+                (seconds, Some(times))
+            }
+            Placed::Components(_) | Placed::Kernels => (KernelSeconds::default(), None),
+        };
+        let devices = self.devices().to_vec();
+        self.devices.inject(&options.faults, &devices, steps)?;
+        self.devices.begin(None)?;
+        let policy = match &options.policy {
+            GraphPolicy::Named(policy) => Some(policy.to_string()),
+            GraphPolicy::Own(_) => None,
+        };
+        options.traced |= simulated && matches!(job.placed, Placed::Components(_));
+        let runtime = self.devices.runtime();
+        let begun = runtime.now();
+        let times = match times {
+            Some(times) => times,
+            None if options.policy.needs_times() => {
+                times::measure(runtime, &job.graph, options.gpu_memory, 1, stop)?
+            }
+            None => KernelTimes::new(),
+        };
+        let mut engine = job.engine_options(&options, &components, runtime.devices())?;
+        let (graph, memory) = (&job.graph, options.gpu_memory);
+        let mut division = Division::new(runtime, graph, Arc::clone(&components), &times, memory)?;
+        let mut ran = || -> Result<_, Error> {
+            let search = search(
+                &mut division,
+                runtime,
+                &mut options,
+                &mut engine,
+                (stop, progress),
+            )?;
+            let ran = job.repeat(
+                &mut division,
+                runtime,
+                (&mut options, simulated),
+                &engine,
+                (stop, progress),
+            )?;
+            let is_complete = !ran.last.interrupted && !stop.load(Ordering::Relaxed);
+            if is_complete && options.verify && job.reference.is_some() {
+                progress(Stage::Compares, 0, 0);
+            }
+            finish(&division.prepared, runtime, is_complete && has_data)?;
+            Ok((ran, search))
+        };
+        let ran = ran();
+        division.release(runtime);
+        let (ran, search) = ran?;
+        self.devices.end();
+        let context = Context {
+            policy: policy.unwrap_or_else(|| ran.last.policy.to_owned()),
+            ..self.context(job.workload.clone())
+        };
+        Ok(Executed {
+            ran,
+            components,
+            search,
+            begun,
+            seconds,
+            context,
+        })
+    }
+
+    /// Checks that the data of a graph fit in the memory of the machine's host, and of this one
+    /// if they are here.
+    fn fits_graph(&self, job: &GraphJob, options: &GraphOptions) -> Result<(), Error> {
+        let machine = &self.devices.machine;
+        let has_data = job.computes && (self.data || !machine.simulated);
+        let data = host_bytes(
+            &job.graph,
+            &Components::single_kernels(&job.graph),
+            &machine.devices,
+        );
+        let compared = match (&job.reference, options.verify) {
+            (Some(reference), true) => reference.memory(&job.graph),
+            _ => 0,
+        };
+        let here = Host::detect().memory.obtainable(0);
+        let here = here.min(options.host_memory.unwrap_or(u64::MAX));
+        let all = job.graph.data();
+        let what = match all.iter().max_by_key(|datum| datum.bytes) {
+            Some(largest) => format!(
+                "{} (the largest of its data, {}, is {})",
+                job.workload.title,
+                largest.name,
+                Bytes(largest.bytes)
+            ),
+            None => job.workload.title.clone(),
+        };
+        if machine.simulated {
+            self.fits(&what, data, machine.host.memory)?;
+        }
+        match (machine.simulated, has_data) {
+            (true, false) => Ok(()),
+            (false, _) => self.fits(&what, data.saturating_add(compared), here),
+            // The memory of simulated devices is here, too.
+            (true, true) => {
+                let all = all.iter().map(|datum| datum.bytes);
+                let both = all.fold(0, u64::saturating_add).saturating_mul(2);
+                self.fits(&what, both.saturating_add(compared), here)
+            }
+        }
+    }
+}
+
+impl GraphJob {
+    /// A set of tasks that share data.
+    ///
+    /// # Errors
+    /// A set that cannot be.
+    pub fn of_set(set: &TaskSet) -> Result<Self, Error> {
+        let graph = set.graph()?;
+        Ok(Self {
+            workload: Workload::of_set(set, &graph),
+            graph: Arc::new(graph),
+            placed: Placed::Set(Sample::Tasks(Arc::new(set.sample().graph()?))),
+            computes: !matches!(set.body, Body::Model),
+            reference: None,
+        })
+    }
+
+    /// The data that it gives back.
+    pub fn wanted(&self) -> Vec<DatumId> {
+        let data = self.graph.data().iter().enumerate();
+        data.filter(|(_, datum)| datum.wanted)
+            .map(|(index, _)| DatumId(index))
+            .collect()
+    }
+
+    /// What the policy places, and the levels at which simulated faults may happen.
+    fn components(&self, options: &GraphOptions) -> (Arc<Components>, u32) {
+        let single = || Arc::new(Components::single_kernels(&self.graph));
+        match &self.placed {
+            Placed::Components(components) => {
+                let levels = components.list().iter().map(|c| c.level + 1).max();
+                let components = match options.policy.places_kernels() {
+                    true => single(),
+                    false => Arc::clone(components),
+                };
+                (components, levels.unwrap_or(1) as u32)
+            }
+            Placed::Kernels | Placed::Set(_) => (single(), 1),
+        }
+    }
+
+    /// How the engine runs it.
+    fn engine_options(
+        &self,
+        options: &GraphOptions,
+        components: &Components,
+        devices: &[Device],
+    ) -> Result<Options, Error> {
+        let engine = match (&options.queues, &self.placed) {
+            (None, Placed::Kernels | Placed::Set(_)) => Options::of_tasks(&self.graph, devices),
+            (queues, _) => {
+                let none = Queues::default();
+                let single = options.policy.places_kernels();
+                let queues = queues.as_ref().unwrap_or(&none).of(devices, single)?;
+                let levels = components.list().iter().map(|c| c.level);
+                let mut sizes = vec![0usize; components.len()];
+                levels.for_each(|level| sizes[level] += 1);
+                let widest = sizes.into_iter().max().unwrap_or(1).max(1);
+                let width = |queues: &usize| match options.component_queues {
+                    Some(width) => width,
+                    None => queues.div_ceil(widest),
+                };
+                Options {
+                    widths: queues.iter().map(width).collect(),
+                    ..Options::queues(queues)
+                }
+            }
+        };
+        Ok(Options {
+            trace: options.traced,
+            keep: options.keep_inputs,
+            ..engine
+        })
+    }
+
+    /// Runs it as often as its options say.
+    fn repeat(
+        &self,
+        division: &mut Division,
+        runtime: &mut dyn Runtime,
+        (options, simulated): (&mut GraphOptions, bool),
+        engine: &Options,
+        (stop, progress): (&AtomicBool, Progress),
+    ) -> Result<GraphRuns, Error> {
+        let is_of_components = matches!(self.placed, Placed::Components(_));
+        let repeats = match options.repeats {
+            None => Repetition::ONCE,
+            Some(timed) => Repetition {
+                timed,
+                // A device that is to be lost would be lost in a run that is not timed.
+                warms_up: is_of_components || (!simulated && options.faults.is_empty()),
+                traces_apart: is_of_components || !simulated,
+            },
+        };
+        let of_policy = PolicyOptions {
+            // Tasks of a set share data, which are to be loaded ahead under any policy.
+            window: match &self.placed {
+                Placed::Set(_) => Some(options.window.unwrap_or(WINDOW)),
+                Placed::Components(_) | Placed::Kernels => options.window,
+            },
+            on_cpu: options.on_cpu,
+            seed: options.seed,
+        };
+        let make = |problem| options.policy.make(problem, &of_policy);
+        let mut control = Control {
+            stop,
+            progress: &mut |done, all| progress(Stage::Runs, done, all),
+        };
+        Ok(division.repeat(runtime, make, engine, &repeats, &mut control)?)
+    }
+}
+
+/// Searches for the best map and queues, if that is wanted, and takes them.
+fn search(
+    division: &mut Division,
+    runtime: &mut dyn Runtime,
+    options: &mut GraphOptions,
+    engine: &mut Options,
+    (stop, progress): (&AtomicBool, Progress),
+) -> Result<Option<SearchResult>, Error> {
+    let Division { problem, prepared } = division;
+    let (on_cpu, levels) = (options.on_cpu, problem.levels());
+    let widest = levels.iter().map(Vec::len).max().unwrap_or(0);
+    if on_cpu > widest {
+        return Err(MapError::Wide { on_cpu, widest }.into());
+    }
+    if !options.search {
+        return Ok(None);
+    }
+    let search = Search::new(space(problem, widest).configurations(widest), ROUNDS);
+    let mut control = Control {
+        stop,
+        progress: &mut |runs, _| progress(Stage::Searches, runs, 0),
+    };
+    let found = search::search(runtime, prepared, problem, search, engine, &mut control)?;
+    if let Some((best, _)) = &found.best {
+        *engine = search::options(best, problem, engine);
+        options.on_cpu = best.h_cpu;
+    }
+    Ok(Some(found))
+}
+
+/// What a search tries: the paper's queues, more of them on GPUs, and up to all components of a
+/// level on CPUs.
+fn space(problem: &Problem, components: usize) -> Space {
+    let kinds = problem.devices.iter().map(|device| device.kind);
+    let q_cpu: Vec<usize> = (1..=SEARCHED_QUEUES).collect();
+    let q_gpu = q_cpu.iter().copied().chain([8, 16]).collect();
+    Space::on(kinds, (q_gpu, q_cpu), components, components)
+}
