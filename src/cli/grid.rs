@@ -387,12 +387,6 @@ impl Grid {
     }
 }
 
-/// The shape of a grid's array in a file.
-pub fn array_shape(stencil: &Stencil) -> Vec<u64> {
-    let (nx, ny, nz) = stencil.shape();
-    nz.into_iter().chain([ny, nx]).collect()
-}
-
 fn shape_in_words((nx, ny, nz): (u64, u64, Option<u64>)) -> String {
     let third = nz.map_or_else(String::new, |nz| format!(" x {nz}"));
     format!("{nx} x {ny}{third}")

@@ -46,6 +46,7 @@ mod precision;
 mod predict;
 mod product;
 mod profile;
+mod ranking;
 mod run;
 mod saved_report;
 mod saves;

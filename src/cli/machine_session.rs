@@ -4,7 +4,6 @@ use pdawl::engine::corun::CorunError;
 use pdawl::engine::graph::GraphRunError;
 use pdawl::machine::{self, MachineFile};
 use pdawl::policy::MapError;
-use pdawl::quantity::Bytes;
 use pdawl::session::{self, DeviceOptions, NamedMachine, UnfitFault};
 
 use super::args::MachineArgs;
@@ -64,24 +63,6 @@ pub fn named(args: &MachineArgs) -> Result<Option<NamedMachine>, Failure> {
     Ok(named)
 }
 
-/// Checks that `needed` bytes of host memory are `free` for what has this title.
-///
-/// # Errors
-/// When they are not.
-pub fn host_memory(title: String, needed: u64, free: u64, remedy: &str) -> Result<(), Failure> {
-    match needed <= free {
-        true => Ok(()),
-        false => Err(Failure::failed(
-            session::Error::Memory {
-                what: title,
-                needed: Bytes(needed),
-                here: Bytes(free),
-            },
-            remedy,
-        )),
-    }
-}
-
 /// The machine file of a name, or of a path: what has a separator or ends in
 /// `.toml`.
 ///
@@ -111,6 +92,13 @@ impl From<session::Error> for Failure {
             }
             error @ session::Error::Queues { .. } => {
                 Self::failed(error, "gpu, cpu, r1 for the first device, or one of these")
+            }
+            session::Error::Kernel(what) => Self::failed(
+                what,
+                "other sizes, of the buffer or of the work, or other indices in the kernel",
+            ),
+            error @ session::Error::TooMany(_) => {
+                Self::failed(error, "a greater --tile, or a smaller size")
             }
             session::Error::Corun(error @ CorunError::AllLost { .. }) => Self::failed(error, LOST),
             session::Error::Fault(unfit) => unfit_fault(&unfit),

@@ -1,11 +1,10 @@
 //! The host memory that a workload may use.
 
 use pdawl::machine::Host;
-use pdawl::runtime::select::Selection;
-use pdawl::session::NamedMachine;
+use pdawl::session::{NamedMachine, memories_in_host};
 
 use super::args::MachineArgs;
-use super::failure::{Failure, wrong_devices};
+use super::failure::Failure;
 use super::grid::MemoryBudget;
 use super::size::ByteSize;
 
@@ -49,9 +48,7 @@ fn beside_copies(mut budget: MemoryBudget, args: &MachineArgs) -> Result<MemoryB
     let Some(list) = &args.devices else {
         return Ok(budget);
     };
-    let selection: Selection = list.parse().map_err(wrong_devices)?;
-    let copies = selection.devices().iter().filter(|spec| spec.own_memory);
-    let copies = copies.count() as u64;
+    let copies = memories_in_host(list)?;
     match args.gpu_memory {
         None => budget.grids += 2 * copies,
         Some(ByteSize(limit)) => {

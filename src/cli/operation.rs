@@ -1,6 +1,7 @@
 //! `pdawl run` of an operation of the [catalogue](pdawl::catalogue), on one machine or over nodes.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use clap::builder::{
     PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser, ValueParser,
@@ -8,11 +9,12 @@ use clap::builder::{
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
 use pdawl::catalogue::{Entry, Given, Kind, Made, OPERATIONS, Parameter, Unfit, Value, Values};
 use pdawl::policy::NamedPolicy;
+use pdawl::session::nodes::AskedOperation;
 use pdawl::workload::cluster::Placement;
 
 use super::args::{Format, MachineArgs};
 use super::cluster::{
-    ClusterJob, NodeOptions, OperationJob, Prepared, ResultArray, ResultFile, run_job,
+    ClusterJob, NodeOptions, OperationJob, Prepared, ResultArray, ResultFile, Work, run_job,
 };
 use super::failure::Failure;
 use super::files::TraceFiles;
@@ -245,8 +247,17 @@ impl OperationCommand {
             let path = self.values.file(result.name);
             results.extend(ResultFile::prepare(path, &mut paths, &array)?);
         }
-        let operation = OperationJob::new(operation, self.values.clone(), &inputs, seed);
-        Ok(Prepared::new(operation, results, paths))
+        let asked = AskedOperation {
+            operation: Arc::new(operation),
+            tile: self.values.tile(),
+            inputs: (inputs.iter())
+                .map(|path| path.display().to_string())
+                .collect(),
+            seed,
+        };
+        let values = self.values.clone();
+        let work = Work::Operation(OperationJob { asked, values });
+        Ok(Prepared::new(work, results, paths))
     }
 
     /// Refuses devices that do not compute it.

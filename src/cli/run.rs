@@ -5,20 +5,19 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Subcommand;
 use pdawl::balance::Strategy;
-use pdawl::codelet::Precision;
-use pdawl::matrix::npy::ElementType;
+use pdawl::session::nodes::NodesWork;
 
 use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
-use super::cluster::sparse::Ranking;
-use super::cluster::{ClusterJob, NodeOptions, Prepared, ResultArray, ResultFile};
+use super::cluster::{ClusterJob, NodeOptions, Prepared, ResultArray, ResultFile, Work, is_first};
 use super::divided::StrategyChoice;
 use super::failure::Failure;
 use super::files::TraceFiles;
-use super::grid::{Grid, MemoryBudget, Until, array_shape};
+use super::grid::{Grid, MemoryBudget, Until};
 use super::integer::integer;
 use super::operation::OperationCommand;
 use super::paths::Paths;
 use super::product::Product;
+use super::ranking::{Ranking, tolerance};
 use super::saves::Saves;
 use super::size::ByteSize;
 use super::spec::dag;
@@ -150,7 +149,7 @@ struct Pagerank {
 
     /// End when all changes in a step sum to at most this, such as 1e-6; --steps is then
     /// the greatest number of steps
-    #[arg(long, value_name = "SUM", value_parser = cluster::sparse::tolerance)]
+    #[arg(long, value_name = "SUM", value_parser = tolerance)]
     tolerance: Option<f64>,
 
     /// Seed of a generated graph, of random placements, and of a simulation's noise
@@ -264,66 +263,73 @@ struct Given<'a> {
     output: Option<&'a Path>,
 }
 
-/// A workload over nodes, with the shape and the type of its result.
-type OverNodes = (cluster::PreparedWorkload, Vec<u64>, Precision);
-
 impl<W: clap::Args> Divided<W> {
-    /// Runs it, on one node or over several. Of two functions, one loads it for the devices of
-    /// one machine, and the other for nodes.
+    /// Runs it, on one node or over several. `request` loads it for a place, where it may have so
+    /// many bytes of the host's memory if the user limits them.
     fn run(
         &self,
         given: Given,
-        on_devices: impl FnOnce(&Options, &AtomicBool) -> Result<WorkloadRequest, Failure>,
-        over_nodes: impl FnOnce() -> Result<OverNodes, Failure>,
+        request: impl FnOnce(&Options, Place, &AtomicBool) -> Result<WorkloadRequest, Failure>,
     ) -> Result<(), Failure> {
         let on_one_node = self.options.on_one_node(&self.nodes)?;
+        let [first, second] = given.inputs;
         if on_one_node.is_none() && self.nodes.several() {
-            return self.over_nodes(given, over_nodes);
+            let options = &self.options;
+            return options.run_over_nodes(&self.nodes, given.seed, || {
+                let stop = interrupt::listen()?;
+                // All nodes must make the same, whatever memory they have.
+                let all = MemoryBudget {
+                    memory: ByteSize(u64::MAX),
+                    grids: 2,
+                };
+                let prepared = request(options, Place::Nodes, stop)?.prepare(all)?;
+                let mut work = NodesWork::of_divided(prepared.divided)?;
+                work.notes = prepared.notes;
+                let mut paths = options.reading(&[first, second]);
+                let mut results = Vec::new();
+                if let Some((shape, element)) = &work.result {
+                    let array = ResultArray {
+                        space: work.workload.result(),
+                        shape,
+                        element: *element,
+                    };
+                    results.extend(ResultFile::prepare(given.output, &mut paths, &array)?);
+                }
+                Ok(Prepared::new(Work::Fixed(Box::new(work)), results, paths))
+            });
         }
         let options = on_one_node.as_ref().unwrap_or(&self.options);
         let choice = self.sharing.choice()?;
-        let [first, second] = given.inputs;
         let mut paths = options.reading(&[self.sharing.model.path(), first, second]);
         let output = given.output.map(|path| paths.output(path)).transpose()?;
         let saves = output.map(|output| Saves(vec![(0, output)]));
         let stop = interrupt::listen()?;
-        let request = || on_devices(options, stop);
+        let request = || request(options, Place::Machine, stop);
         options.run(choice, paths, stop, saves, request)
-    }
-
-    fn over_nodes(
-        &self,
-        given: Given,
-        prepare: impl FnOnce() -> Result<OverNodes, Failure>,
-    ) -> Result<(), Failure> {
-        let options = &self.options;
-        options.run_over_nodes(&self.nodes, given.seed, || {
-            let (prepared, shape, precision) = prepare()?;
-            let mut paths = options.reading(&given.inputs);
-            let array = ResultArray {
-                space: prepared.workload.result(),
-                shape: &shape,
-                element: ElementType::Real(precision),
-            };
-            let result = ResultFile::prepare(given.output, &mut paths, &array)?;
-            Ok(Prepared::new(prepared, result, paths))
-        })
     }
 
     /// The same of a product.
     fn run_product(&self, given: Given, product: &Product) -> Result<(), Failure> {
         let keeps = given.output.is_some();
-        let load = |options: &Options, stop: &AtomicBool| {
-            let memory = options.machine.host_memory.map(|size| size.0);
-            let matrix = product.load(memory, options.format, stop)?;
-            Ok(WorkloadRequest::Spmv(
-                Box::new(product.keeping(keeps)),
-                matrix,
-            ))
-        };
-        let over_nodes = || cluster::sparse::prepare(product, self.options.format);
-        self.run(given, load, over_nodes)
+        self.run(given, |options, place, stop| {
+            let (memory, keeps, format) = match place {
+                Place::Machine => (options.machine.host_memory, keeps, options.format),
+                // Only the first node shows a bar.
+                Place::Nodes if !is_first() => (None, false, Format::Json),
+                Place::Nodes => (None, false, options.format),
+            };
+            let matrix = product.load(memory.map(|size| size.0), format, stop)?;
+            let product = Box::new(product.keeping(keeps));
+            Ok(WorkloadRequest::Spmv(product, matrix))
+        })
     }
+}
+
+/// Where a workload is to run.
+#[derive(Clone, Copy)]
+enum Place {
+    Machine,
+    Nodes,
 }
 
 impl Divided<Stencil> {
@@ -333,24 +339,16 @@ impl Divided<Stencil> {
             change,
             every: self.workload.check_every,
         });
-        let grid = grid.keeping(output.is_some()).ending(until);
+        let grid = grid.clone().ending(until);
         grid.check()?;
         let given = Given {
             seed: grid.seed,
             inputs: [grid.input.as_deref(), None],
             output: output.as_deref(),
         };
-        let on_devices = |_: &Options, _: &AtomicBool| Ok(WorkloadRequest::Stencil(grid.clone()));
-        self.run(given, on_devices, || {
-            // All nodes must choose the same size, whatever memory they have.
-            let stencil = self.workload.grid.stencil(MemoryBudget {
-                memory: ByteSize(u64::MAX),
-                grids: 2,
-            })?;
-            let (shape, precision) = (array_shape(&stencil), stencil.precision());
-            let until = self.workload.until;
-            let workload = cluster::stencil::prepare(stencil, grid.supersteps(), until);
-            Ok((workload, shape, precision))
+        self.run(given, |_, place, _| {
+            let keeps = output.is_some() && matches!(place, Place::Machine);
+            Ok(WorkloadRequest::Stencil(grid.keeping(keeps)))
         })
     }
 }
@@ -416,7 +414,7 @@ impl Kernel {
         let (mut paths, stop) = (Paths::default(), interrupt::listen()?);
         let task = self.kernel.read(&options.machine, &mut paths, stop)?;
         let (user, devices) = (task.user.clone(), task.devices.clone());
-        let kernel = cluster::kernel::prepare(task, options.verify)?;
+        let kernel = task.over_nodes(options.verify && is_first())?;
         let mut results = Vec::new();
         for (position, path) in self.kernel.saves(&user, |path| Ok(path.to_owned()))? {
             let space = kernel.written.iter().find(|(at, _)| *at == position);
@@ -426,7 +424,7 @@ impl Kernel {
         }
         Ok(Prepared {
             devices: Some(devices),
-            ..Prepared::new(kernel.prepared, results, paths)
+            ..Prepared::new(Work::Fixed(Box::new(kernel.work)), results, paths)
         })
     }
 }

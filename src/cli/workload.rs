@@ -8,7 +8,7 @@ use pdawl::session::divided::{Divided, Sharing, Work};
 use pdawl::workload::Supersteps;
 
 use super::failure::Failure;
-use super::grid::{Grid, MemoryBudget, array_shape};
+use super::grid::{Grid, MemoryBudget};
 use super::product::{Matrix, Product};
 use super::saves::SavedResult;
 use super::spec::kernel::KernelTask;
@@ -42,7 +42,7 @@ impl WorkloadRequest {
         match self {
             Self::Stencil(grid) => {
                 let stencil = grid.stencil(budget)?;
-                let (shape, precision) = (array_shape(&stencil), stencil.precision());
+                let precision = stencil.precision();
                 let file = grid.input.as_ref().map(|path| path.display().to_string());
                 let divided = Divided {
                     plans_supersteps: grid.is_auto(),
@@ -50,7 +50,8 @@ impl WorkloadRequest {
                     origin: (file, grid.seed),
                     ..Divided::new(Work::Stencil(stencil), grid.supersteps(), Sharing::Adaptive)
                 };
-                let kept = grid.result;
+                let (kept, result) = (grid.result, divided.result());
+                let shape = result.map(|(shape, _)| shape).unwrap_or_default();
                 Ok(PreparedWorkload {
                     needs_numbers: kept.is_some() || divided.tolerance.is_some(),
                     divided,

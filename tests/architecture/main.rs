@@ -1,6 +1,7 @@
 //! Compares the imports of the sources with the table of parts in ARCHITECTURE.md, and counts
 //! the packages of the libraries, and the files that pages name; `wire-mpi/tests` counts those of the wire.
 
+mod command_line;
 mod imports;
 mod packages;
 mod pages;

@@ -5,6 +5,7 @@ use thiserror::Error as ThisError;
 use super::UnfitFault;
 use crate::balance::StrategyError;
 use crate::engine::cluster::ClusterError;
+use crate::engine::cluster::simulate::SimulateError;
 use crate::engine::corun::CorunError;
 use crate::engine::graph::GraphRunError;
 use crate::engine::measure::MeasureError;
@@ -101,6 +102,14 @@ pub enum Error {
          this process was touched)"
     )]
     Kernel(String),
+    /// A kernel that cannot be on several nodes.
+    #[error("{0}")]
+    NotDivided(String),
+    /// Too many subtasks for a simulation.
+    #[error("{0}")]
+    TooMany(String),
+    #[error(transparent)]
+    Simulate(#[from] SimulateError),
     /// Devices that run no kernels in OpenCL C.
     #[error("{0}")]
     KernelDevices(String),
@@ -142,4 +151,18 @@ pub enum Error {
     /// The stop of the session was set before the run had a result.
     #[error("the run was stopped before it had a result")]
     Stopped,
+}
+
+impl Error {
+    /// Refuses what needs more bytes of host memory than are free.
+    pub(super) fn unless_free(what: String, needed: u64, free: u64) -> Result<(), Self> {
+        match needed <= free {
+            true => Ok(()),
+            false => Err(Self::Memory {
+                what,
+                needed: Bytes(needed),
+                here: Bytes(free),
+            }),
+        }
+    }
 }

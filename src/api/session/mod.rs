@@ -25,6 +25,7 @@ mod first_launch;
 mod graph;
 mod grid;
 mod kernel;
+pub mod nodes;
 mod number;
 mod product;
 mod run;
@@ -45,7 +46,9 @@ pub use crate::runtime::select::{GpuRuntime, Libraries, choose_gpu_runtime, choo
 pub use arrays::{
     ArrayResult, ArrayRun, Complex, DenseMatrix, Factors, NodeRun, Nodes, OperationOptions,
 };
-pub use devices::{DeviceOptions, FaultError, FaultSpec, NamedMachine, OpenDevices, UnfitFault};
+pub use devices::{
+    DeviceOptions, FaultError, FaultSpec, NamedMachine, OpenDevices, UnfitFault, memories_in_host,
+};
 pub use error::Error;
 pub use graph::{
     AnyData, Data, GraphJob, GraphOptions, GraphPolicy, GraphRan, GraphRun, Placed, Queues,

@@ -1,12 +1,11 @@
 //! Running an operation on one machine, on all of its devices and without messages.
 
-use pdawl::engine::cluster::Sink;
+use pdawl::session::nodes::Sink;
 use pdawl::session::{GraphOptions, OperationOptions, Session};
 use pdawl::workload::task_set::Order;
 
 use super::files::ResultFile;
-use super::prepared::OperationJob;
-use super::run::verdict;
+use super::run::{OperationJob, verdict};
 use crate::args::MachineArgs;
 use crate::failure::Failure;
 use crate::graph::shown;
@@ -23,11 +22,10 @@ use crate::{graph, interrupt};
 /// results, and Ctrl-C.
 pub fn run(
     (job, machine): (&OperationArgs, &MachineArgs),
-    asked: &OperationJob,
+    OperationJob { asked, values }: &OperationJob,
     mut results: Vec<ResultFile>,
     mut paths: Paths,
 ) -> Result<(), Failure> {
-    let values = &asked.values;
     let window = values.number("window").map(|tasks| tasks as usize);
     graph::check_window(job.policy, window)?;
     let operation = &asked.operation;
@@ -54,7 +52,7 @@ pub fn run(
             Some("random") => Order::Random,
             _ => Order::Natural,
         },
-        tile: values.tile(),
+        tile: asked.tile,
         seed: Some(job.seed),
         inputs: asked.inputs.clone(),
         ..run.into()

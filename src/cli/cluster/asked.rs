@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 
 use clap::{ArgMatches, Command};
 use pdawl::cluster::wire::agreement::Agreement;
-use pdawl::engine::cluster::build_agreement;
+use pdawl::session::nodes::build_agreement;
 
 use super::options::SpreadOptions;
 

@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pdawl::engine::cluster::Sink;
 use pdawl::matrix::npy::{ElementType, write_array_header};
+use pdawl::session::nodes::Sink;
 
 use super::options::is_first;
 use crate::failure::Failure;

@@ -11,7 +11,7 @@ use pdawl::cluster::wire::agreement::Agreement;
 use pdawl::cluster::wire::environment::Launched;
 use pdawl::cluster::wire::heartbeat::Pulse;
 use pdawl::cluster::wire::{PluginWire, Wire, WireError, agree, join};
-use pdawl::engine::cluster::abandon;
+use pdawl::session::nodes::abandon;
 
 use crate::failure::Failure;
 use crate::interrupt;

@@ -1,12 +1,12 @@
 //! The options of runs over nodes.
 
 use pdawl::cluster::wire::environment::Launched;
-use pdawl::machine::MachineFile;
+use pdawl::machine::{MachineFile, MachineStore};
 use pdawl::spread::NamedSpread;
 use pdawl::workload::cluster::Placement;
 
 use super::joined::JoinOptions;
-use super::simulated::{DescribedCluster, find, refuse_launched};
+use super::run::{find, refuse_launched};
 use crate::args::MachineArgs;
 use crate::failure::Failure;
 use crate::integer::integer;
@@ -129,7 +129,9 @@ pub fn lone_machine(cluster: &str, count: Option<u64>) -> Result<Option<MachineF
     if count.unwrap_or(file.count()) != 1 {
         return Ok(None);
     }
-    Ok(DescribedCluster::of(&file, 1)?.machines.pop())
+    let alone = file.with_nodes(1).map_err(Failure::of)?;
+    let machines = alone.machines(&MachineStore::of_user());
+    Ok(machines.map_err(Failure::of)?.pop())
 }
 
 /// Whether this process prints for all nodes.

@@ -1,33 +1,30 @@
 //! Running a workload over nodes as asked, and reporting.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 
-use pdawl::cluster::protocol::Settings;
-use pdawl::cluster::record::ClusterOutcome;
+use pdawl::catalogue::Values;
+use pdawl::cluster::wire::environment::Launched;
 use pdawl::cluster::wire::{LocalWire, Wire};
-use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, heard};
-use pdawl::machine::host::Host;
-use pdawl::report::run::nodes::{Asked, report};
-use pdawl::report::{Context, Machine, Report};
-use pdawl::runtime::Runtime;
-use pdawl::session::{DeviceOptions, OpenDevices};
-use pdawl::trace::nodes;
-use pdawl::workload::cluster::{Check, Fit};
+use pdawl::engine::cluster::ClusterError;
+use pdawl::machine::{ClusterFile, ClusterStore};
+use pdawl::report::Report;
+use pdawl::session;
+use pdawl::session::nodes::{
+    AskedOperation, NodesOptions, NodesWork, Part, PartEnd, Sink, heard, simulate,
+};
 
 use super::alone;
 use super::asked::asked;
 use super::files::ResultFile;
 use super::joined::give_up;
 use super::options::{NodeOptions, at_rank, is_first};
-use super::prepared::{OperationJob, PreparedWorkload, Work};
-use super::simulated;
 use crate::args::Format;
 use crate::failure::{Failure, refused};
 use crate::files::{PreparedFiles, TraceFiles};
-use crate::machine_session::{host_memory, of_graph};
+use crate::machine_session::of_graph;
 use crate::operation::OperationArgs;
 use crate::paths::Paths;
-use crate::{interrupt, terminal};
+use crate::{graph, interrupt, terminal};
 
 /// How something is to be computed.
 pub struct ClusterJob<'a> {
@@ -44,6 +41,21 @@ pub struct ClusterJob<'a> {
     pub files: &'a TraceFiles,
 }
 
+/// What is computed.
+pub enum Work {
+    /// A workload that several nodes compute.
+    Fixed(Box<NodesWork>),
+    /// One that is made for the place where it runs.
+    Operation(OperationJob),
+}
+
+/// An operation, with all that the user says of it.
+#[derive(Clone)]
+pub struct OperationJob {
+    pub asked: AskedOperation,
+    pub values: Values,
+}
+
 /// What is to be computed, and where the results go.
 pub struct Prepared {
     pub work: Work,
@@ -54,13 +66,9 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    pub fn new(
-        work: impl Into<Work>,
-        results: impl IntoIterator<Item = ResultFile>,
-        paths: Paths,
-    ) -> Self {
+    pub fn new(work: Work, results: impl IntoIterator<Item = ResultFile>, paths: Paths) -> Self {
         Self {
-            work: work.into(),
+            work,
             results: results.into_iter().collect(),
             paths,
             devices: None,
@@ -68,15 +76,45 @@ impl Prepared {
     }
 }
 
+impl Work {
+    /// The workload over nodes.
+    fn over_nodes(self) -> Result<NodesWork, session::Error> {
+        match self {
+            Self::Fixed(workload) => Ok(*workload),
+            Self::Operation(job) => NodesWork::of_operation(job.asked),
+        }
+    }
+}
+
+impl ClusterJob<'_> {
+    fn options(&self) -> NodesOptions {
+        NodesOptions {
+            spread: self.nodes.spread.spread(),
+            prefetch: self.nodes.spread.prefetch(),
+            seed: self.seed,
+            noise: self.noise,
+            verify: self.verify,
+            traced: self.files.wanted(),
+        }
+    }
+}
+
 /// What a process has opened for a run that it has joined.
 struct Opened {
-    workload: PreparedWorkload,
+    part: Part,
     results: Vec<ResultFile>,
     /// At the first node.
     files: Option<PreparedFiles>,
-    devices: OpenDevices,
     /// The files that are read, as all nodes must have them.
     inputs: String,
+}
+
+/// What a process does.
+enum Ready<'a> {
+    /// It computes by itself.
+    Alone(Box<Prepared>, OperationJob, &'a OperationArgs),
+    /// It is a node.
+    Node(Box<Opened>),
 }
 
 /// Runs a job, or simulates it. The first node prints the report, and writes results and
@@ -84,7 +122,7 @@ struct Opened {
 /// others.
 ///
 /// # Errors
-/// What the runtime and the wire refuse, nodes that were not started alike, wrong results,
+/// What the session and the wire refuse, nodes that were not started alike, wrong results,
 /// lost nodes, and Ctrl-C.
 pub fn run_job(
     job: &ClusterJob,
@@ -96,14 +134,19 @@ pub fn run_job(
             && let Some(mut machine) = lone.machine.on_one_node(job.nodes)?
             && let Work::Operation(operation) = &prepared.work
         {
-            if operation.operation.hosts_only {
+            if operation.asked.operation.hosts_only {
                 machine.devices = Some("host".to_owned());
             }
             let on = (*lone, &machine);
             return alone::run(on, operation, prepared.results, prepared.paths);
         }
         let files = job.files.prepare(&mut prepared.paths)?;
-        return simulated::run_job(job, &mut prepared.work.over_nodes()?, cluster, files);
+        refuse_launched()?;
+        interrupt::end_at_once();
+        let (file, mut work) = (find(cluster)?, prepared.work.over_nodes()?);
+        let count = job.nodes.count.unwrap_or(file.count());
+        let run = simulate(&file, count, &mut work, &job.options())?;
+        return graph::print(&run, run.trace(), job.format, files);
     }
     let stop = interrupt::listen()?;
     let asked = asked(Some((&job.nodes.spread, job.seed)));
@@ -128,7 +171,12 @@ pub fn run_job(
         None => Box::new(LocalWire::alone()),
     };
     let rank = wire.rank();
-    let opened = match opened.map_err(at_rank) {
+    let Opened {
+        part,
+        mut results,
+        files,
+        inputs,
+    } = match opened.map_err(at_rank) {
         Ok(Ready::Node(opened)) => *opened,
         Ok(Ready::Alone(prepared, operation, lone)) => {
             let on = (lone, &lone.machine);
@@ -145,52 +193,50 @@ pub fn run_job(
         }
         Err(failure) => return Err(give_up(wire, failure)),
     };
-    let Opened {
-        workload,
-        mut results,
-        files,
-        mut devices,
-        inputs,
-    } = opened;
-    let mut of = JobOf {
-        job,
-        workload,
-        inputs,
-    };
-    let notes = std::mem::take(&mut devices.notes);
-    let ran = of.run(wire, devices.runtime(), &mut results, notes, stop);
-    devices.end();
-    devices.notes.iter().for_each(|note| terminal::warn(note));
-    match ran {
-        Ok((None, wire)) => wire.finish().map_err(Failure::of),
-        Ok((Some((report, outcome)), wire)) => {
-            let traced = write_trace(job, files, &report, &outcome);
-            let written = match report.is_wrong() {
-                true => Ok(()),
-                false => results.into_iter().try_for_each(ResultFile::finish),
-            };
-            let printed = terminal::print_report(job.format, &report, Report::render);
-            let printed = printed.and(verdict(&report));
-            // The others have waited for what is written.
-            let finished = wire.finish().map_err(Failure::of);
-            printed.and(written).and(traced).and(finished)
-        }
+    let format = if rank == 0 { job.format } else { Format::Json };
+    let bar = terminal::progress(format, 1, "tasks");
+    let outputs = results.iter_mut();
+    let outputs = outputs.map(|result| (result.space, result as &mut dyn Sink));
+    let outputs = outputs.collect();
+    let ran = part.run(
+        (wire, &inputs),
+        &job.options(),
+        outputs,
+        stop,
+        &mut |done, all| {
+            bar.set_length(all);
+            bar.set_position(done);
+        },
+    );
+    bar.finish_and_clear();
+    let PartEnd { run, wire, notes } = match ran {
+        Ok(ran) => ran,
         Err(error) => {
-            let failure = of_run(error, rank);
+            let failure = match error {
+                session::Error::Cluster(error) => of_run(error, rank),
+                other => other.into(),
+            };
             if let (Failure::Interrupted, Some(files)) = (&failure, files) {
                 files.discard("all tasks had ended");
             }
-            Err(failure)
+            return Err(failure);
         }
-    }
-}
-
-/// What a process does.
-enum Ready<'a> {
-    /// It computes by itself.
-    Alone(Box<Prepared>, OperationJob, &'a OperationArgs),
-    /// It is a node.
-    Node(Box<Opened>),
+    };
+    notes.iter().for_each(|note| terminal::warn(note));
+    let Some(run) = run else {
+        return wire.finish().map_err(Failure::of);
+    };
+    let printed = match files {
+        Some(files) => graph::print(&run, run.trace(), job.format, files),
+        None => Ok(()),
+    };
+    let written = match run.is_wrong() {
+        true => Ok(()),
+        false => results.into_iter().try_for_each(ResultFile::finish),
+    };
+    // The others have waited for what is written.
+    let finished = wire.finish().map_err(Failure::of);
+    verdict(&run).and(written).and(printed).and(finished)
 }
 
 /// Opens the devices, and tries the paths of what the first node writes.
@@ -201,144 +247,45 @@ fn open(job: &ClusterJob, prepared: Prepared, nodes: usize) -> Result<Opened, Fa
         mut paths,
         devices,
     } = prepared;
-    let workload = work.over_nodes()?;
+    let work = work.over_nodes()?;
     let inputs = paths.fingerprints();
     let files = is_first()
         .then(|| job.files.prepare(&mut paths))
         .transpose()?;
-    check_memory(job, &workload, nodes as u64)?;
     let list = devices.or(job.devices.map(str::to_owned));
-    let mut devices = OpenDevices::open(DeviceOptions {
-        list,
-        ..DeviceOptions::default()
-    })?;
-    devices.begin(None)?;
     Ok(Opened {
-        workload,
+        part: Part::open(work, list, nodes, job.verify)?,
         results,
         files,
-        devices,
         inputs,
     })
 }
 
-/// Writes the files that show a run, if the job has some.
-pub fn write_trace(
-    job: &ClusterJob,
-    files: Option<PreparedFiles>,
-    report: &Report,
-    outcome: &ClusterOutcome,
-) -> Result<(), Failure> {
-    let Some(files) = files.filter(|_| job.files.wanted()) else {
-        return Ok(());
-    };
-    files.write(&nodes::of(outcome), report)
-}
-
-/// Checks that a node's part of all spaces, or all of them where one node compares them,
-/// fits in its memory.
-fn check_memory(job: &ClusterJob, prepared: &PreparedWorkload, nodes: u64) -> Result<(), Failure> {
-    let all = prepared.bytes();
-    let size = &prepared.size;
-    let (needed, title) = match prepared.workload.check() {
-        // The first node gets all blocks, and puts them together.
-        Check::Whole(..) if job.verify => (2 * all, format!("--verify of {size}")),
-        _ => (
-            all.div_ceil(nodes.into()),
-            format!("a node's part of {size}"),
-        ),
-    };
-    let needed = u64::try_from(needed).unwrap_or(u64::MAX);
-    let here = Host::detect().memory.obtainable(0);
-    let remedy = "a smaller size, or more nodes";
-    host_memory(title, needed, here, remedy)
-}
-
-/// What the first node has to report.
-type Reported = Option<(Report, ClusterOutcome)>;
-
-/// A job with its workload.
-struct JobOf<'a> {
-    job: &'a ClusterJob<'a>,
-    workload: PreparedWorkload,
-    inputs: String,
-}
-
-impl JobOf<'_> {
-    fn run(
-        &mut self,
-        wire: Box<dyn Wire>,
-        runtime: &mut dyn Runtime,
-        results: &mut [ResultFile],
-        notes: Vec<String>,
-        stop: &AtomicBool,
-    ) -> Result<(Reported, Box<dyn Wire>), ClusterError> {
-        let job = self.job;
-        let is_first = wire.rank() == 0;
-        let of = &self.workload;
-        let (name, version) = (of.workload.name(), env!("CARGO_PKG_VERSION"));
-        let program = format!("pdawl {version} run {name} {}{}", of.size, self.inputs);
-        let settings = Settings {
-            prefetch: job.nodes.spread.prefetch(),
-            ..Settings::default()
-        };
-        let options = Options {
-            settings,
-            traces: job.files.wanted(),
-            ..Options::on(runtime, program)
-        };
-        let spread = is_first.then(|| job.nodes.spread.spread().spread(job.seed));
-        let devices = runtime.devices().to_vec();
-        let node = Node::join(wire, runtime, options, spread, stop)?;
-        // All nodes know what all of them are, and make the same workload.
-        let fitted = (self.workload).fit(Fit::new(node.nodes(), settings.network));
-        fitted.map_err(|failure| ClusterError::Refused(failure.in_words()))?;
-        let PreparedWorkload { workload, tile, .. } = &self.workload;
-        let tasks = workload.tasks();
-        let format = if is_first { job.format } else { Format::Json };
-        let bar = terminal::progress(format, tasks, "tasks");
-        let outputs = results.iter_mut();
-        let outputs = outputs.map(|result| (result.space, result as &mut dyn Sink));
-        let control = Control {
-            tile: *tile,
-            verify: job.verify.then_some(job.seed),
-            outputs: outputs.collect(),
-            progress: &mut |done| bar.set_position(done),
-        };
-        let ran = node.run_until_settled(&**workload, control);
-        bar.finish_and_clear();
-        let (outcome, wire) = ran?;
-        let reported = outcome.map(|outcome| {
-            let first = outcome.nodes.first().map(|node| node.name.clone());
-            let mut machine = Machine::real(first.unwrap_or_default(), Host::detect(), devices);
-            machine.implementations = runtime.implementations();
-            (self.report(&outcome, machine, notes), outcome)
-        });
-        Ok((reported, wire))
+/// Checks that the process is alone: one simulates all nodes.
+///
+/// # Errors
+/// When a launcher has started several.
+pub fn refuse_launched() -> Result<(), Failure> {
+    let launched = Launched::detect().filter(|launched| launched.size > 1);
+    // What all processes refuse, the first one prints.
+    if launched.is_some_and(|launched| launched.rank > 0) {
+        return Err(Failure::Program(2));
     }
-
-    fn report(&self, outcome: &ClusterOutcome, machine: Machine, notes: Vec<String>) -> Report {
-        let (spread, of) = (&self.job.nodes.spread, &self.workload);
-        let of_nodes = outcome.nodes.iter().flat_map(|node| {
-            let notes = node.notes.iter();
-            notes.map(|note| format!("{}: {note}", node.name))
-        });
-        let context = Context {
-            workload: of.described(outcome.tasks),
-            machine,
-            policy: of.policy(spread),
-            notes: (of.notes.iter().cloned())
-                .chain(notes)
-                .chain(of_nodes)
-                .collect(),
-        };
-        let asked = Asked {
-            figure: (of.workload.figure()).map(|figure| [figure.name, figure.title]),
-            tolerance: of.tolerance,
-            prefetch: spread.prefetch(),
-        };
-        report(outcome, context, asked)
+    match launched {
+        None => Ok(()),
+        Some(_) => Err(Failure::usage(
+            "mpirun is for real clusters, and one process simulates all nodes of --cluster",
+            "the command without mpirun, or without --cluster",
+        )),
     }
+}
+
+/// The cluster of a name or a path.
+///
+/// # Errors
+/// When there is no such file, or it is wrong.
+pub fn find(name: &str) -> Result<ClusterFile, Failure> {
+    ClusterStore::of_user().find(name).map_err(Failure::of)
 }
 
 /// The failure of a wrong result.

@@ -2,10 +2,10 @@
 
 use pdawl::cluster::wire::Wire;
 use pdawl::engine::cluster::ClusterError;
-use pdawl::engine::cluster::measure::{
+use pdawl::machine::{ClusterStore, MachineFile, MachineStore};
+use pdawl::session::nodes::measure::{
     MeasureOptions, MeasuredCluster, ThisMachine, measure, refuse,
 };
-use pdawl::machine::{ClusterStore, MachineFile, MachineStore};
 use pdawl::session::this_machine;
 
 use super::{MeasureArgs, list_text};

@@ -79,7 +79,7 @@ impl Session {
         })?;
         if has_data {
             let here = Host::detect().memory.obtainable(0);
-            self.fits(&size, alone.host_bytes(self.devices()), here)?;
+            Error::unless_free(size.clone(), alone.host_bytes(self.devices()), here)?;
         }
         let tasks = Tasks {
             workload: workload.name(),
@@ -153,25 +153,14 @@ impl Session {
     fn check_data(&self, title: &str, needed: u64, has_data: bool) -> Result<(), Error> {
         let machine = &self.devices.machine;
         if machine.simulated {
-            self.fits(title, needed, machine.host.memory)?;
+            Error::unless_free(title.to_owned(), needed, machine.host.memory)?;
         }
         let here = Host::detect().memory.obtainable(0);
         match (machine.simulated, has_data) {
-            (false, _) => self.fits(title, needed, here),
+            (false, _) => Error::unless_free(title.to_owned(), needed, here),
             (true, false) => Ok(()),
             // The memory of simulated devices is here, too.
-            (true, true) => self.fits(title, needed.saturating_mul(2), here),
-        }
-    }
-
-    pub(in crate::session) fn fits(&self, what: &str, needed: u64, here: u64) -> Result<(), Error> {
-        match needed <= here {
-            true => Ok(()),
-            false => Err(Error::Memory {
-                what: what.to_owned(),
-                needed: Bytes(needed),
-                here: Bytes(here),
-            }),
+            (true, true) => Error::unless_free(title.to_owned(), needed.saturating_mul(2), here),
         }
     }
 

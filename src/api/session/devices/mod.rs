@@ -315,6 +315,16 @@ fn runs_kernels(device: &Device) -> bool {
     device.runtime != RuntimeKind::Host
 }
 
+/// How many devices of a list keep what would be in their own memory in that of the host.
+///
+/// # Errors
+/// A wrong list.
+pub fn memories_in_host(list: &str) -> Result<u64, Error> {
+    let selection = selection(list)?;
+    let own = selection.devices().iter().filter(|spec| spec.own_memory);
+    Ok(own.count() as u64)
+}
+
 /// The devices that a list names.
 fn selection(list: &str) -> Result<Selection, SelectionError> {
     list.parse()

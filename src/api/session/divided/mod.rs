@@ -28,6 +28,7 @@ use crate::engine::Outcome;
 use crate::engine::corun::kernel::{SliceTrials, examine};
 use crate::engine::corun::{Control, Corun, CorunError, Options, Stream, Tracing};
 use crate::machine::{Device, DeviceKind, likely_fastest};
+use crate::matrix::npy::ElementType;
 use crate::report::{Context, Workload, run::corun as corun_report};
 use crate::workload::kernel::{Axis, Slices, UserKernel};
 use crate::workload::spmv::Spmv;
@@ -135,6 +136,23 @@ impl Divided {
             verify: false,
             traced: false,
             origin: (None, 0),
+        }
+    }
+
+    /// The shape and the type of the result, if it is one array.
+    pub fn result(&self) -> Option<(Vec<u64>, ElementType)> {
+        match &self.work {
+            Work::Stencil(stencil) => {
+                let (nx, ny, nz) = stencil.shape();
+                let shape = nz.into_iter().chain([ny, nx]).collect();
+                Some((shape, ElementType::Real(stencil.precision())))
+            }
+            Work::Product(spmv) => {
+                let rows = spmv.matrix().rows();
+                let element = ElementType::Real(spmv.options().precision);
+                Some((vec![rows.into()], element))
+            }
+            Work::Kernel { .. } => None,
         }
     }
 

@@ -378,16 +378,16 @@ impl Session {
             None => job.workload.title.clone(),
         };
         if machine.simulated {
-            self.fits(&what, data, machine.host.memory)?;
+            Error::unless_free(what.clone(), data, machine.host.memory)?;
         }
         match (machine.simulated, has_data) {
             (true, false) => Ok(()),
-            (false, _) => self.fits(&what, data.saturating_add(compared), here),
+            (false, _) => Error::unless_free(what, data.saturating_add(compared), here),
             // The memory of simulated devices is here, too.
             (true, true) => {
                 let all = all.iter().map(|datum| datum.bytes);
                 let both = all.fold(0, u64::saturating_add).saturating_mul(2);
-                self.fits(&what, both.saturating_add(compared), here)
+                Error::unless_free(what, both.saturating_add(compared), here)
             }
         }
     }

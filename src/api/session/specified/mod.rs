@@ -83,10 +83,11 @@ impl KernelDevices {
             }
         }
         if survivors.devices.is_empty() {
-            let why = survivors.left_out.join("; ");
+            let file = kernels[0].spec.file.display();
             return Err(Error::NoKernelDevice(format!(
-                "no device is left: {why}; another version of the driver, or other devices, may \
-                 run it"
+                "no device is left for {file}: {}; another version of the driver, or other \
+                 devices, may run it",
+                survivors.left_out.join("; ")
             )));
         }
         let names: Vec<String> = (survivors.devices.iter())

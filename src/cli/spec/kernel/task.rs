@@ -7,11 +7,12 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pdawl::engine::corun::CorunError;
-use pdawl::engine::corun::kernel::{SliceTrials, examine, undivided};
+use pdawl::machine::Host;
 use pdawl::quantity::Bytes;
-use pdawl::runtime::{Runtime, RuntimeError};
+use pdawl::runtime::RuntimeError;
 use pdawl::session;
 use pdawl::session::divided::{Divided, Sharing, Work};
+use pdawl::session::nodes::{AskedKernel, KernelOverNodes, NodesWork};
 use pdawl::workload::Supersteps;
 use pdawl::workload::kernel::UserKernel;
 
@@ -19,6 +20,7 @@ use super::KernelArgs;
 use crate::failure::Failure;
 use crate::grid::MemoryBudget;
 use crate::saves::SavedResult;
+use crate::size::ByteSize;
 use crate::terminal;
 use crate::workload::PreparedWorkload;
 
@@ -64,47 +66,40 @@ impl KernelTask {
         ))
     }
 
-    /// Finds out how it can be divided, on a device of a runtime. If it cannot be divided,
-    /// the reason is returned.
+    /// Its run over nodes. With `is_compared`, this one computes what the result is compared with.
     ///
     /// # Errors
-    /// What the engine refuses.
-    pub fn examine_on(
-        &mut self,
-        runtime: &mut dyn Runtime,
-        device: usize,
-        slice_trials: SliceTrials,
-    ) -> Result<Option<String>, Failure> {
+    /// A kernel that cannot be divided, or that does not fit in memory.
+    pub fn over_nodes(self, is_compared: bool) -> Result<KernelOverNodes, Failure> {
+        let memory = ByteSize(Host::detect().memory.obtainable(0));
+        // The memory of a node is what it has: --host-memory is for runs on one.
+        self.fits(MemoryBudget { memory, grids: 0 })
+            .map_err(|failure| match failure {
+                Failure::Failed { what, .. } => Failure::failed(what, "a smaller size with -D"),
+                other => other,
+            })?;
+        let shown = self.shown();
+        let asked = AskedKernel {
+            file: self.file(),
+            steps: self.args.steps,
+            seed: self.args.seed,
+            user: self.user,
+        };
         let waiting = terminal::spinner();
         waiting.set_message("trying parts of the kernel");
-        let examined = examine(runtime, device, self.user.clone(), slice_trials, self.stop);
+        let made = NodesWork::of_kernel(asked, &self.devices, is_compared, self.stop);
         waiting.finish_and_clear();
-        let examined = examined.map_err(|error| failure(&self.shown(), error))?;
-        self.user = examined.user;
-        self.notes.extend(examined.notes);
-        Ok(examined.refusal)
-    }
-
-    /// What the written buffers have after all steps of the undivided kernel, on a device.
-    ///
-    /// # Errors
-    /// What the engine refuses.
-    pub fn reference(
-        &self,
-        runtime: &mut dyn Runtime,
-        device: usize,
-    ) -> Result<Vec<Vec<u8>>, Failure> {
-        let computed = undivided(runtime, device, &self.user, self.args.steps, self.stop);
-        computed.map_err(|error| failure(&self.shown(), error))
+        let mut kernel = made.map_err(|error| match error {
+            session::Error::Corun(error) => failure(&shown, error),
+            other => other.into(),
+        })?;
+        kernel.work.notes.splice(0..0, self.notes);
+        Ok(kernel)
     }
 
     /// The name of its file.
     pub fn file(&self) -> String {
         name(&self.args.file)
-    }
-
-    pub fn steps(&self) -> u32 {
-        self.args.steps
     }
 
     pub fn seed(&self) -> u64 {
