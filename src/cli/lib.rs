@@ -2,9 +2,8 @@
 //!
 //! * `args`, `grid`, `product`, `size` and `integer` are what
 //!   users type; a `workload` is prepared from it.
-//! * `machine_session` opens the devices that a command runs on, real or simulated, and
-//!   `memory_budget` is the host's memory that it may use; `this_machine` looks at the machine
-//!   that the program runs on.
+//! * `machine_session` says which devices a session of a command opens, real or simulated, and
+//!   `memory_budget` is the host's memory that it may use.
 //! * `output` writes files whole or not at all, and `paths` refuses an output that
 //!   would overwrite another file of the command. `files` are traces and charts, and
 //!   `saved_report` reports a file that was saved.
@@ -42,11 +41,9 @@ mod operation;
 mod output;
 mod paths;
 mod place;
-mod precision;
 mod predict;
 mod product;
 mod profile;
-mod ranking;
 mod run;
 mod saved_report;
 mod saves;

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use clap::ValueEnum;
+use pdawl::codelet::NumberFormat;
 use pdawl::report::run::workload::TransformerParameters;
 use pdawl::report::{Parameters, Workload};
 use pdawl::session::{GraphJob, Placed, Reference};
@@ -10,7 +12,6 @@ use pdawl::workload::transformer::{Form, MOST_HEADS, MOST_ROWS, Transformer};
 use super::failure::Failure;
 use super::graph::{self, GraphArgs, GraphRequest};
 use super::integer::integer;
-use super::precision::NumberFormatArg;
 
 /// The remedy when memory does not suffice.
 const SMALLER: &str = "a smaller --beta, fewer --heads or --layers";
@@ -144,6 +145,30 @@ fn counted(count: u32, what: &str) -> String {
     match count {
         1 => format!("1 {what}"),
         _ => format!("{count} {what}s"),
+    }
+}
+
+/// The format of matrices whose sums are computed in single precision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum NumberFormatArg {
+    #[default]
+    F32,
+    /// IEEE's half precision; sums are singles
+    F16,
+    /// bfloat16; sums are singles
+    Bf16,
+    /// Singles, whose products have factors rounded to 10 bits of the mantissa
+    Tf32,
+}
+
+impl From<NumberFormatArg> for NumberFormat {
+    fn from(arg: NumberFormatArg) -> Self {
+        match arg {
+            NumberFormatArg::F32 => Self::F32,
+            NumberFormatArg::F16 => Self::F16,
+            NumberFormatArg::Bf16 => Self::Bf16,
+            NumberFormatArg::Tf32 => Self::Tf32,
+        }
     }
 }
 

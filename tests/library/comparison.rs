@@ -4,9 +4,9 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::engine::graph::problem::KernelTimes;
+use pdawl::engine::graph::problem::{self, KernelTimes};
 use pdawl::engine::graph::search::{self, SearchResult};
-use pdawl::engine::graph::{Control, Division, GraphOutcome, Options, times};
+use pdawl::engine::graph::{Control, Division, GraphOutcome, Options, abilities, times};
 use pdawl::graph::Components;
 use pdawl::policy::{Configuration, NamedPolicy, Policy, PolicyOptions, Search, Space};
 use pdawl::runtime::Runtime;
@@ -109,7 +109,12 @@ impl Comparison {
             _ => &mut self.by_head,
         };
         let problem = || match named.needs_times() {
-            true => division.problem_with(runtime, times),
+            true => {
+                let prepared = &division.prepared;
+                let (graph, components) = (prepared.graph(), prepared.components());
+                let able = abilities(graph, components, runtime.devices());
+                problem::problem(graph, components, runtime, &able, times)
+            }
             false => division.problem.clone(),
         };
         let made = || {

@@ -47,7 +47,7 @@ pub use arrays::{
     ArrayResult, ArrayRun, Complex, DenseMatrix, Factors, NodeRun, Nodes, OperationOptions,
 };
 pub use devices::{
-    DeviceOptions, FaultError, FaultSpec, NamedMachine, OpenDevices, UnfitFault, memories_in_host,
+    DeviceOptions, FaultError, FaultSpec, NamedMachine, UnfitFault, memories_in_host,
 };
 pub use error::Error;
 pub use graph::{
@@ -62,6 +62,7 @@ pub use product::SparseMatrix;
 pub use run::Run;
 
 use arrays::KnownTasks;
+use devices::OpenDevices;
 use divided::{ModelChoice, Sharing};
 use product::OpenProduct;
 
@@ -325,12 +326,7 @@ impl Session {
 
     /// The runtime of a run of its own, with nothing else in the devices' memory.
     fn runtime(&mut self) -> Result<&mut dyn Runtime, Error> {
-        self.runtime_with(true)
-    }
-
-    /// The same; simulated without data if nothing is computed.
-    fn runtime_with(&mut self, data: bool) -> Result<&mut dyn Runtime, Error> {
-        self.clear(data);
+        self.clear(true);
         self.devices.begin(None)?;
         Ok(self.devices.runtime())
     }

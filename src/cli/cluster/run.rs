@@ -145,7 +145,7 @@ pub fn run_job(
         interrupt::end_at_once();
         let (file, mut work) = (find(cluster)?, prepared.work.over_nodes()?);
         let count = job.nodes.count.unwrap_or(file.count());
-        let run = simulate(&file, count, &mut work, &job.options())?;
+        let run = simulate(&file, count, &mut work, &job.options()).map_err(lacking)?;
         return graph::print(&run, run.trace(), job.format, files);
     }
     let stop = interrupt::listen()?;
@@ -254,11 +254,19 @@ fn open(job: &ClusterJob, prepared: Prepared, nodes: usize) -> Result<Opened, Fa
         .transpose()?;
     let list = devices.or(job.devices.map(str::to_owned));
     Ok(Opened {
-        part: Part::open(work, list, nodes, job.verify)?,
+        part: Part::open(work, list, nodes, job.verify).map_err(lacking)?,
         results,
         files,
         inputs,
     })
+}
+
+/// The failure of what nodes may have no memory for.
+fn lacking(error: session::Error) -> Failure {
+    match error {
+        session::Error::Memory { .. } => Failure::failed(error, "a smaller size, or more --nodes"),
+        other => other.into(),
+    }
 }
 
 /// Checks that the process is alone: one simulates all nodes.

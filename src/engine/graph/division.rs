@@ -96,8 +96,9 @@ impl Division {
         times: &KernelTimes,
         memory: Option<u64>,
     ) -> Result<Self, GraphRunError> {
+        let able = abilities(graph, &components, runtime.devices());
         let mut division = Self {
-            problem: described(runtime, graph, &components, times),
+            problem: problem(graph, &components, runtime, &able, times),
             prepared: PreparedGraph::new(runtime, Arc::clone(graph), components)?,
         };
         if let Some(bytes) = memory {
@@ -108,12 +109,6 @@ impl Division {
             }
         }
         Ok(division)
-    }
-
-    /// What policies know with other `times` of the kernels.
-    pub fn problem_with(&self, runtime: &dyn Runtime, times: &KernelTimes) -> Problem {
-        let (graph, components) = (self.prepared.graph(), self.prepared.components());
-        described(runtime, graph, components, times)
     }
 
     /// Runs the graph several times by one policy, until a run is interrupted. Memory and
@@ -182,14 +177,4 @@ impl Division {
     pub fn release(self, runtime: &mut dyn Runtime) {
         self.prepared.release(runtime);
     }
-}
-
-fn described(
-    runtime: &dyn Runtime,
-    graph: &TaskGraph,
-    components: &Components,
-    times: &KernelTimes,
-) -> Problem {
-    let able = abilities(graph, components, runtime.devices());
-    problem(graph, components, runtime, &able, times)
 }

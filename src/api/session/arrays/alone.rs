@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use super::known::{KnownTasks, Tasks};
 use crate::engine::cluster::{Alone, Control, Finished, Sink};
 use crate::engine::graph::kernel_seconds::KernelSeconds;
 use crate::engine::graph::{PreparedGraph, largest_kernel};
@@ -43,6 +42,20 @@ impl From<GraphOptions> for OperationOptions {
             inputs: Vec::new(),
         }
     }
+}
+
+/// The tasks of an operation. Equal ones take equally long.
+#[derive(PartialEq)]
+struct Tasks {
+    workload: &'static str,
+    /// Its sizes and those of its parts, in words.
+    size: String,
+}
+
+/// The tasks of the operation that ran last, with their seconds.
+pub struct KnownTasks {
+    tasks: Tasks,
+    seconds: KernelSeconds,
 }
 
 impl Session {

@@ -4,17 +4,15 @@
 //!   about to run.
 //! * `operations` are those of a session, which `alone` runs as one task graph, and [`Nodes`]
 //!   those over the nodes of a cluster.
-//! * `known` keeps what was measured of tasks for the next operation of the same sizes.
 
 mod alone;
-mod known;
 mod matrix;
 mod nodes;
 mod operations;
 mod run;
 
+pub use alone::KnownTasks;
 pub use alone::OperationOptions;
-pub use known::KnownTasks;
 pub use matrix::{Complex, DenseMatrix};
 pub use nodes::{NodeRun, Nodes};
 pub use operations::Factors;

@@ -173,30 +173,20 @@ impl OpenDevices {
         }
     }
 
-    /// As [`Self::with`], where nothing depends on results: simulated devices hold no data.
+    /// Calls `act` with the devices, where nothing depends on results: simulated ones hold no data,
+    /// and are new each time. Codelets of which earlier runs know whether a library is faster are
+    /// known to the devices.
     ///
     /// # Errors
-    /// As [`Self::with`].
+    /// When the devices cannot be opened anew.
     pub fn without_data<T>(&mut self, act: impl FnOnce(&mut dyn Runtime) -> T) -> Result<T, Error> {
         let data = (self.simulation()).map(|(_, options)| std::mem::take(&mut options.data));
-        let done = self.with(act);
+        let done = self.begin(None).map(|()| act(self.runtime()));
+        self.end();
         if let Some(((_, options), data)) = self.simulation().zip(data) {
             options.data = data;
         }
         done
-    }
-
-    /// Calls `act` with the devices. Simulated ones are new each time: a run begins at virtual
-    /// time 0. Codelets of which earlier runs know whether a library is faster are known to the
-    /// devices.
-    ///
-    /// # Errors
-    /// When the devices cannot be opened anew.
-    pub fn with<T>(&mut self, act: impl FnOnce(&mut dyn Runtime) -> T) -> Result<T, Error> {
-        self.begin(None)?;
-        let done = act(self.runtime());
-        self.end();
-        Ok(done)
     }
 
     /// A run begins, with these devices if they are not all.

@@ -1,13 +1,68 @@
-//! The set of tasks, as users describe it.
+//! `pdawl run tasks`: a set of tasks that share data, under a policy for small memories.
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use pdawl::machine::DeviceKind;
+use pdawl::policy::NamedPolicy;
+use pdawl::session::{GraphJob, GraphOptions, NamedMachine, Session};
 use pdawl::workload::task_set::{
     Body, DEPTH, MOST_ROWS, Order, SETS, TILE, TaskSet, TaskSetError, Tasks,
 };
 
-use crate::failure::Failure;
-use crate::integer::integer;
+use super::args::{Format, MachineArgs};
+use super::failure::Failure;
+use super::files::TraceFiles;
+use super::graph::{self, shown};
+use super::integer::integer;
+use super::interrupt;
+use super::machine_session::{self, Needs};
+use super::operation::POLICY;
+use super::paths::Paths;
+
+const EXAMPLES: &str = "Examples:\n  pdawl run tasks --set matmul2d --n 40 --machine v100x2 \
+                        --gpu-memory 500MiB\n  \
+                        pdawl run tasks --set cholesky --n 20 --dependencies --machine v100x4 \
+                        --policy dmdar\n  \
+                        pdawl bench --vary n=5,10,40,75 --vary policy=dmdar,darts+luf,locality \
+                        \\\n      run tasks --set matmul2d --machine v100x2 --gpu-memory 500MiB";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    set: SetArgs,
+
+    /// Seed of the random order, the random tasks and the policy's random choices
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = integer(0..=u64::MAX))]
+    seed: u64,
+
+    /// The scheduling policy
+    #[arg(
+        long,
+        value_name = "POLICY",
+        default_value = POLICY,
+        long_help = NamedPolicy::help(),
+        help_heading = "Scheduling"
+    )]
+    policy: NamedPolicy,
+
+    /// Tasks that a device has at once, whose data are loaded ahead [default: 16]
+    ///
+    /// Under adaptive, clustering and heft, devices get all tasks that are ready.
+    #[arg(long, value_name = "N", value_parser = integer(1..=1000_usize),
+          help_heading = "Scheduling")]
+    window: Option<usize>,
+
+    #[command(flatten)]
+    machine: MachineArgs,
+
+    /// How the report is printed
+    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
+    format: Format,
+
+    #[command(flatten)]
+    files: TraceFiles,
+}
 
 #[derive(Clone, Debug, clap::Args)]
 pub struct SetArgs {
@@ -140,4 +195,67 @@ impl SetArgs {
         };
         Failure::usage(what, remedy)
     }
+}
+
+/// Runs the subcommand.
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let machine = &args.machine;
+    let named = machine_session::named(machine)?;
+    let body = match named.as_ref().is_some_and(NamedMachine::is_simulated) {
+        true => Body::Model,
+        false => Body::Real,
+    };
+    args.set.check(body)?;
+    let files = (args.files).prepare(&mut Paths::reading(machine.machine_path()))?;
+    let stop = interrupt::listen()?;
+    let mut session = open(args, named)?;
+    let job = GraphJob::of_set(&args.set.set(body, args.seed))?;
+    let options = GraphOptions {
+        window: args.window,
+        repeats: Some(1),
+        seed: args.seed,
+        faults: machine.fault.clone(),
+        gpu_memory: machine.gpu_memory.map(|size| size.0),
+        host_memory: machine.host_memory.map(|size| size.0),
+        traced: args.files.wanted(),
+        ..GraphOptions::of(args.policy)
+    };
+    let ran = shown(args.format, "tasks", |progress| {
+        session.run_graph(&job, options, stop, progress)
+    });
+    let run = ran?.run;
+    graph::print(&run, run.trace(), args.format, files)?;
+    match run.interrupted {
+        true => Err(Failure::Interrupted),
+        false => Ok(()),
+    }
+}
+
+/// Opens the devices: the machine's GPUs, unless the user names others.
+fn open(args: &Args, named: Option<NamedMachine>) -> Result<Session, Failure> {
+    let needs = Needs {
+        fp64: false,
+        data: false,
+        seed: args.seed,
+    };
+    let open = |machine: &MachineArgs| {
+        Session::with(machine_session::options(machine, named.clone(), needs))
+    };
+    let session = open(&args.machine)?;
+    if args.machine.devices.is_some() {
+        return Ok(session);
+    }
+    let gpus = session.devices().iter();
+    let gpus = gpus.filter(|device| device.kind == DeviceKind::Gpu);
+    let gpus: Vec<&str> = gpus.map(|device| device.name.as_str()).collect();
+    if gpus.is_empty() {
+        return Err(Failure::usage(
+            format!("{} has no GPU", session.name()),
+            "--devices with the devices that are to run the tasks, or another --machine",
+        ));
+    }
+    Ok(open(&MachineArgs {
+        devices: Some(gpus.join(",")),
+        ..args.machine.clone()
+    })?)
 }
