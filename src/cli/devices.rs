@@ -8,6 +8,7 @@ use pdawl::report::Printed;
 use pdawl::report::instruments::{self, Instruments};
 use pdawl::report::table;
 use pdawl::session::this_machine::{self, GpuDriver, ThisMachine};
+use pdawl_profiler::{counters, telemetry};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -42,7 +43,11 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         gpu_drivers,
         warnings,
     } = this_machine::devices()?;
-    let profiling = this_machine::instruments();
+    // Every counter is tried, and every GPU is asked for its sensors.
+    let profiling = Instruments {
+        counters: counters::availability(),
+        telemetry: telemetry::availability(),
+    };
     match args.format {
         Format::Json => terminal::print_json(&Printed::from(&Listing {
             devices,

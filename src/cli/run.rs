@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use clap::Subcommand;
 use pdawl::balance::Strategy;
+use pdawl::matrix::npy::ElementType;
 use pdawl::session::nodes::NodesWork;
 
 use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
@@ -286,11 +287,11 @@ impl<W: clap::Args> Divided<W> {
                 work.notes = prepared.notes;
                 let mut paths = options.reading(&[first, second]);
                 let mut results = Vec::new();
-                if let Some((shape, element)) = &work.result {
+                if let Some((shape, precision)) = &work.result {
                     let array = ResultArray {
                         space: work.workload.result(),
                         shape,
-                        element: *element,
+                        element: ElementType::Real(*precision),
                     };
                     results.extend(ResultFile::prepare(given.output, &mut paths, &array)?);
                 }

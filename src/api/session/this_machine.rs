@@ -1,10 +1,8 @@
-//! The machine that the program runs on: its devices, its counters and sensors, its
-//! fingerprint, and its measurement.
+//! The machine that the program runs on: its devices, its fingerprint, and its measurement.
 
 use std::fmt;
 use std::sync::Arc;
 
-use pdawl_profiler::{counters, telemetry};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -13,7 +11,6 @@ use crate::codelet::copy;
 use crate::engine;
 use crate::engine::measure::{MachineDescription, MeasureOptions};
 use crate::machine::{Device, DeviceKind, Host, MachineFile};
-use crate::report::instruments::Instruments;
 use crate::runtime::select::{self, Selection};
 use crate::runtime::{RuntimeError, cuda, opencl};
 
@@ -107,15 +104,6 @@ pub fn devices() -> Result<ThisMachine, Error> {
         gpu_drivers,
         warnings,
     })
-}
-
-/// The counters and sensors that profiles can use here. Every counter is tried, and
-/// every GPU is asked for its sensors.
-pub fn instruments() -> Instruments {
-    Instruments {
-        counters: counters::availability(),
-        telemetry: telemetry::availability(),
-    }
 }
 
 /// Measures this machine, with copies of at most `copy_size`, as a machine file of this

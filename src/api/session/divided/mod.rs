@@ -24,11 +24,11 @@ use super::devices::with_cores;
 use super::{Error, FaultSpec, Run, Running, Session};
 use crate::balance::strategy::Shares;
 use crate::balance::{Balancer, Dawl, Setup, Strategy};
+use crate::codelet::Precision;
 use crate::engine::Outcome;
 use crate::engine::corun::kernel::{SliceTrials, examine};
 use crate::engine::corun::{Control, Corun, CorunError, Options, Stream, Tracing};
 use crate::machine::{Device, DeviceKind, likely_fastest};
-use crate::matrix::npy::ElementType;
 use crate::report::{Context, Workload, run::corun as corun_report};
 use crate::workload::kernel::{Axis, Slices, UserKernel};
 use crate::workload::spmv::Spmv;
@@ -140,17 +140,16 @@ impl Divided {
     }
 
     /// The shape and the type of the result, if it is one array.
-    pub fn result(&self) -> Option<(Vec<u64>, ElementType)> {
+    pub fn result(&self) -> Option<(Vec<u64>, Precision)> {
         match &self.work {
             Work::Stencil(stencil) => {
                 let (nx, ny, nz) = stencil.shape();
                 let shape = nz.into_iter().chain([ny, nx]).collect();
-                Some((shape, ElementType::Real(stencil.precision())))
+                Some((shape, stencil.precision()))
             }
             Work::Product(spmv) => {
                 let rows = spmv.matrix().rows();
-                let element = ElementType::Real(spmv.options().precision);
-                Some((vec![rows.into()], element))
+                Some((vec![rows.into()], spmv.options().precision))
             }
             Work::Kernel { .. } => None,
         }

@@ -11,7 +11,7 @@ use super::Error;
 use super::divided::{Divided, Work};
 use crate::balance::Strategy;
 use crate::cluster::record::ClusterOutcome;
-use crate::matrix::npy::ElementType;
+use crate::codelet::Precision;
 use crate::report::run::nodes::{Asked, Tolerance, report};
 use crate::report::{Context, Machine, Report, Workload};
 use crate::spread::{NamedSpread, Network};
@@ -71,7 +71,7 @@ pub struct NodesWork {
     /// What makes it for other nodes; none if its sizes do not depend on them.
     operation: Option<AskedOperation>,
     /// The shape and the type of its result, if that is an array.
-    pub result: Option<(Vec<u64>, ElementType)>,
+    pub result: Option<(Vec<u64>, Precision)>,
 }
 
 impl NodesWork {
