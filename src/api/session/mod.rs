@@ -175,7 +175,7 @@ impl Session {
     /// The devices that these options say.
     ///
     /// # Errors
-    /// As [`OpenDevices::open`].
+    /// When there is no such machine or device, or it cannot be opened.
     pub fn with(options: DeviceOptions) -> Result<Self, Error> {
         let data = options.data;
         let devices = OpenDevices::open(options)?;

@@ -71,7 +71,7 @@ impl Compiler {
     ///
     /// # Errors
     /// The compiler's message when it does not compile, and as
-    /// [`KernelSpec::agrees_with_compiler`].
+    /// [`KernelSpec::agrees_with_compiler`](crate::graph::spec::KernelSpec::agrees_with_compiler).
     pub fn check(&mut self, described: &Described) -> Result<(), Error> {
         let spec = &described.spec;
         match self.arguments(&described.kernel) {
