@@ -3,7 +3,7 @@
 use bytemuck::Zeroable;
 use bytemuck::allocation::try_zeroed_vec;
 
-use super::error::MatrixError;
+use super::MatrixError;
 use crate::machine::host::Memory;
 
 /// Bytes of a matrix in memory.

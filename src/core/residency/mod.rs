@@ -16,14 +16,13 @@
 //! version of a slot at a time.
 
 pub mod difference;
-mod places;
-mod recency;
 mod regions;
 mod space;
 
-pub use places::Places;
 pub use regions::Regions;
 pub use space::{Room, Space};
+
+use std::fmt;
 
 /// Where a datum is in its way through a memory space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,3 +223,90 @@ impl<B: Copy, A: Copy> Residency<B, A> {
 
 #[cfg(test)]
 mod tests;
+
+// Sets of places: memories in which data can be, such as those of the devices and the
+// host.
+
+/// A set of places, a bit each. A place is a number below [`Places::MOST`]; the user of a
+/// set decides which place is which memory.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Places(u64);
+
+impl Places {
+    /// How many places there can be.
+    pub const MOST: usize = 64;
+
+    /// No place.
+    pub const NONE: Self = Self(0);
+
+    /// Every place.
+    pub const ALL: Self = Self(u64::MAX);
+
+    /// This place alone.
+    ///
+    /// # Panics
+    /// When the place is not below [`Self::MOST`].
+    pub fn only(place: usize) -> Self {
+        assert!(place < Self::MOST, "place {place} of {}", Self::MOST);
+        Self(1 << place)
+    }
+
+    /// The set of these bits: bit 0 is place 0.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// The set as bits: bit 0 is place 0.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether a place belongs to it. A number that is no place belongs to no set.
+    pub const fn has(self, place: usize) -> bool {
+        place < Self::MOST && self.0 >> place & 1 == 1
+    }
+
+    /// The set and this place.
+    ///
+    /// # Panics
+    /// As [`Self::only`].
+    pub fn with(self, place: usize) -> Self {
+        Self(self.0 | Self::only(place).0)
+    }
+
+    /// The set without this place.
+    pub const fn without(self, place: usize) -> Self {
+        match self.has(place) {
+            true => Self(self.0 ^ 1 << place),
+            false => self,
+        }
+    }
+
+    /// Its places, the lowest first.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let place = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(place)
+        })
+    }
+}
+
+impl FromIterator<usize> for Places {
+    /// # Panics
+    /// As [`Places::only`].
+    fn from_iter<I: IntoIterator<Item = usize>>(places: I) -> Self {
+        places.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
+impl fmt::Debug for Places {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::places::Places;
+use super::Places;
 
 /// The valid places of every byte of a buffer. Bytes that nothing wrote have undefined
 /// contents: they are valid in no place.

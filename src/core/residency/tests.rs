@@ -168,3 +168,13 @@ fn a_space_keeps_its_capacity_and_its_order() {
         }
     }
 }
+
+#[test]
+fn places_are_added_and_removed() {
+    let places: Places = [3, 63, 0].into_iter().collect();
+    assert_eq!(places.iter().collect::<Vec<_>>(), [0, 3, 63]);
+    assert!(places.has(63) && !places.has(1) && !places.has(64));
+    assert_eq!(places.without(3).without(3).without(63), Places::only(0));
+    assert_eq!(format!("{places:?}"), "{0, 3, 63}");
+    assert!(Places::NONE.is_empty() && Places::ALL.iter().count() == 64);
+}

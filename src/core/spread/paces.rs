@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::cluster::NodeId;
 use crate::time::Nanos;
 
-use super::kinds::Rates;
+use super::rate::Rates;
 use super::{Finished, Next, TaskState};
 
 /// Subtasks that a device should have in its node's queue beside those on it, so that

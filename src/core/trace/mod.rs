@@ -12,7 +12,6 @@
 pub mod chrome;
 #[cfg(feature = "csv")]
 pub mod csv;
-pub mod escape;
 pub mod gantt;
 pub mod intervals;
 pub mod nodes;

@@ -3,9 +3,7 @@
 
 use super::Dawl;
 use super::chunks::seconds;
-use super::launch_cost::Kernels;
-use super::pool_rates::{Conditions, PoolRates};
-use super::rates::{NEVER_SUDDEN, Verdict};
+use super::rates::{Conditions, Kernels, NEVER_SUDDEN, PoolRates, Verdict};
 use crate::balance::{DeviceStep, StepReport};
 
 /// Streamed chunks from which on a step can show a change of a stream's rate.

@@ -1,11 +1,11 @@
 //! Comparing a kernel file with its kernel, argument by argument: with the source as
 //! it is read here, or with what a compiler reports.
 
-use super::error::SpecError;
 use super::kernel::{ArgumentKind, ArgumentSpec, KernelSpec};
 use super::resolve::{Kernel, check_required};
 use super::scalar::{ElementType, UnknownType, is_object};
-use super::source::{self, KernelInfo};
+use super::source::KernelInfo;
+use super::{SpecError, source};
 use crate::codelet::{AddressSpace, KernelArgument};
 
 /// An argument, by a source or a compiler.

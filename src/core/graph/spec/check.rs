@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::SpecError;
 use super::dag::{DagSpec, Edge, Location};
-use super::error::SpecError;
 use super::resolve::{Argument, Buffer, Kernel};
 use crate::graph::topology::topological_order;
 

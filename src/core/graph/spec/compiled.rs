@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::error::{SpecError, read};
 use super::kernel::{KernelSpec, MacroValue};
+use super::{SpecError, read};
 use crate::expression::Symbols;
 
 /// Folders, relative to that of the file, in which sources are searched for: those

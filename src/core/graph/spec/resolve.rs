@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::error::SpecError;
+use super::SpecError;
 use super::kernel::{ArgumentKind, ArgumentSpec, Direction, KernelSpec};
 use super::scalar::ElementType;
 use crate::codelet::RawValue;

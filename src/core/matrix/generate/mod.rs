@@ -3,13 +3,11 @@
 //!
 //! * [`lookalike`] imitates the matrices of the PDAWL paper; `simple` and `rmat`
 //!   make simple shapes.
-//! * `fill` fills a matrix row by row, `columns` draws the columns of a row, and
-//!   `random` has the random numbers.
+//! * `fill` fills a matrix row by row, and draws the columns of a row by random numbers
+//!   that are the same everywhere.
 
-mod columns;
 mod fill;
 pub mod lookalike;
-mod random;
 mod rmat;
 mod simple;
 

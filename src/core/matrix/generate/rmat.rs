@@ -1,13 +1,12 @@
 //! Generates power-law matrices by R-MAT: D. Chakrabarti, Y. Zhan, C. Faloutsos: *R-MAT: A
 //! Recursive Model for Graph Mining*, SIAM Data Mining 2004.
 
-use super::random::Random;
+use super::fill::Random;
 use crate::matrix::assemble::{Entries, Mirror, assemble};
 use crate::matrix::control::Control;
 use crate::matrix::csr::Csr;
-use crate::matrix::error::MatrixError;
-use crate::matrix::memory;
-use crate::matrix::parallel::map;
+use crate::matrix::rows::map;
+use crate::matrix::{MatrixError, memory};
 
 /// Probabilities of the quarters of a matrix, as in Graph 500: top left, top right,
 /// bottom left. The bottom right has the rest.

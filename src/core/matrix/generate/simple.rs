@@ -1,11 +1,10 @@
 //! Generates banded matrices, and matrices with uniformly distributed columns.
 
-use super::columns;
+use super::fill;
 use super::fill::{fill, starts};
 use crate::matrix::control::Control;
 use crate::matrix::csr::Csr;
-use crate::matrix::error::MatrixError;
-use crate::matrix::memory;
+use crate::matrix::{MatrixError, memory};
 
 /// A square matrix with all entries of row `r` from column `r - half` to
 /// `r + half`.
@@ -51,7 +50,7 @@ pub fn uniform(
     memory::check("making a uniform matrix", needed, memory)?;
     let starts = starts(rows, control, |_| per_row.into())?;
     fill(starts, seed, control, |_, random, out| {
-        columns::uniform(out, rows, random);
+        fill::uniform(out, rows, random);
     })
 }
 

@@ -1,7 +1,7 @@
 //! Parses the first lines of a Matrix Market file: the banner, comments, and the size
 //! line.
 
-use super::line::Line;
+use super::entries::Line;
 use super::line_error::{LineError, excerpt};
 use crate::matrix::csr::MOST;
 

@@ -11,18 +11,16 @@ use std::thread;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use pdawl_profiler::file::waiting;
 
-use super::blocks::{BlockError, Blocks};
 use super::entries::{self, NumberedLineError, ParsedBlock};
 use super::header::{Field, Header, HeaderReader, Symmetry};
 use super::line_error::LineError;
-use super::text::TextError;
+use super::text::{BlockError, Blocks, TextError};
 use crate::matrix::assemble::{Entries, Mirror, assemble};
 use crate::matrix::checksum::Digest;
 use crate::matrix::control::Control;
 use crate::matrix::csr::Csr;
-use crate::matrix::error::MatrixError;
-use crate::matrix::memory;
-use crate::matrix::parallel::threads;
+use crate::matrix::rows::threads;
+use crate::matrix::{MatrixError, memory};
 
 /// Bytes of a block of lines, and so of the longest line.
 const BLOCK: usize = 2 << 20;

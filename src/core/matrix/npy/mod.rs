@@ -11,7 +11,6 @@
 
 #[cfg(feature = "matrix-files")]
 mod element;
-mod error;
 #[cfg(feature = "matrix-files")]
 mod header;
 #[cfg(feature = "matrix-files")]
@@ -28,7 +27,8 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-pub use error::NpyError;
+use thiserror::Error;
+
 #[cfg(feature = "matrix-files")]
 pub use write::{ElementType, write_array_header, write_header};
 
@@ -176,4 +176,55 @@ impl NpyMatrix {
         }
         Ok(())
     }
+}
+
+/// Why a file cannot be read as a matrix.
+#[derive(Debug, Error)]
+pub enum NpyError {
+    #[error("{}: cannot be read: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+
+    #[error(
+        "{}: is not an NPY file: {why}; write one with numpy.save(\"FILE.npy\", matrix)",
+        path.display()
+    )]
+    Header { path: PathBuf, why: String },
+
+    #[error(
+        "{}: has numbers of type {found}, and {needed} are needed; {remedy}",
+        path.display()
+    )]
+    Type {
+        path: PathBuf,
+        found: String,
+        needed: &'static str,
+        /// How they are converted, and what that loses.
+        remedy: String,
+    },
+
+    #[error(
+        "{}: has an array of {} dimensions, shape {found:?}, and {needed}",
+        path.display(),
+        found.len()
+    )]
+    Dimensions {
+        path: PathBuf,
+        found: Vec<u64>,
+        needed: &'static str,
+    },
+
+    #[error(
+        "{}: is truncated: its header says {} x {} numbers of type {type_name}, and {has} bytes \
+         follow; write it again",
+        path.display(),
+        shape.0,
+        shape.1
+    )]
+    Length {
+        path: PathBuf,
+        shape: (u64, u64),
+        type_name: &'static str,
+        /// Bytes after the header.
+        has: u64,
+    },
 }

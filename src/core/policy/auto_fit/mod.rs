@@ -31,12 +31,10 @@
 //! Section 8.2.1 compares kernel times on one device with those on two "in addition to
 //! the data resolution time". Here, that time is the copies.
 
-mod bound;
 mod iteration;
 mod policy;
 mod search;
 mod static_map;
-mod transfer_costs;
 
 #[cfg(test)]
 mod tests;
@@ -45,10 +43,10 @@ use thiserror::Error;
 
 use crate::residency::Places;
 
+pub use iteration::TransferCosts;
 pub use policy::AutoFit;
 pub use search::{Fit, MapSearch, fit};
 pub use static_map::{DeviceRates, Hint, StaticQueue, static_map};
-pub use transfer_costs::TransferCosts;
 
 use iteration::Plan;
 

@@ -2,20 +2,19 @@
 
 use std::io::{self, Write};
 
-use super::labels::{axis, heading, names, step_lines, step_numbers, subtitle};
+use super::html::Table;
+use super::labels::{self, Mark, axis, heading, names, step_lines, step_numbers, subtitle};
 use super::layout::{
-    BOTTOM, FONT, LINE, MARGIN, Names, PLOT, RIGHT, STEP_LINE, Tops, Window, tops,
+    BAR, BOTTOM, COPY, FONT, LINE, MARGIN, Names, PLOT, Pixels, RIGHT, ROW, STEP_LINE, Tops,
+    Window, shortened, tops,
 };
-use super::legend::Legend;
-use super::marks::{self, Mark};
-use super::palette::Palette;
-use super::rows::{Row, rows};
-use super::strips::Strips;
-use super::table::Table;
-use super::text::shortened;
-use super::{Chart, bar, flows};
+use super::legend::{Legend, Palette};
+use super::rows::{Bar, Row, rows};
+use super::{Chart, Escaped};
+use crate::quantity::{Bytes, Percent, Seconds};
 use crate::time::Nanos;
-use crate::trace::escape::Escaped;
+use crate::trace::utilisation::{Busy, by_device};
+use crate::trace::{Span, Trace};
 
 /// Fonts and their colour.
 const STYLE: &str =
@@ -87,7 +86,7 @@ impl<'a> Frame<'a> {
                 tops: tops(&rows),
                 names: Names::of(chart.trace, &rows),
                 strips: Strips::of(chart.trace, &window),
-                marks: marks::of(&chart.sheet, &window),
+                marks: labels::of(&chart.sheet, &window),
                 chart,
                 window,
                 rows,
@@ -172,7 +171,7 @@ impl<'a> Frame<'a> {
     fn plot(&self, top: u64, out: &mut impl Write) -> io::Result<()> {
         let Self { window, tops, .. } = self;
         let (trace, left, height) = (self.chart.trace, self.names.left, tops.height);
-        marks::labels(&self.marks, left, [top - self.above(), top], out)?;
+        labels::labels(&self.marks, left, [top - self.above(), top], out)?;
         names(
             trace,
             &self.names,
@@ -198,13 +197,211 @@ impl<'a> Frame<'a> {
         }
         for (row, top) in self.rows.iter().zip(&tops.rows) {
             for one in &row.bars {
-                bar::draw(one, self.palette, window, *top, out)?;
+                draw_bar(one, self.palette, window, *top, out)?;
             }
         }
-        flows::draw(trace, &self.rows, &tops.rows, window, out)?;
+        draw_flows(trace, &self.rows, &tops.rows, window, out)?;
         step_lines(trace, window, height, STEP_LINE * self.thinnest, out)?;
-        marks::lines(&self.marks, height, out)?;
+        labels::lines(&self.marks, height, out)?;
         writeln!(out, "</svg>")
+    }
+}
+
+/// Draws a bar in the row whose upper edge is at `top`.
+fn draw_bar(
+    bar: &Bar,
+    palette: &Palette,
+    window: &Window,
+    top: u64,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let x = window.x(bar.began);
+    // Even the shortest bar stays visible.
+    let width = Pixels((window.x(bar.ended).0 - x.0).max(0.05));
+    let Some(entry) = palette.entries.get(bar.entry()) else {
+        return Ok(());
+    };
+    // Copies are thin, so that they are distinct without their colours.
+    let height = if entry.kernels { BAR } else { COPY };
+    write!(
+        out,
+        "<rect x=\"{x}\" y=\"{}\" width=\"{width}\" height=\"{height}\" fill=\"{}\"",
+        top + (ROW - height) / 2,
+        entry.colour
+    )?;
+    if bar.span.is_none() {
+        // The more of its time is idle, the paler is a bar of several commands.
+        write!(out, " fill-opacity=\"{:.2}\"", bar.density().max(0.2))?;
+    }
+    write!(out, "><title>")?;
+    match bar.span {
+        Some(span) => single(span, &entry.name, entry.kernels, out)?,
+        None => {
+            write!(out, "several commands")?;
+            for (entry, part) in &bar.parts {
+                if let Some(entry) = palette.entries.get(*entry) {
+                    write!(
+                        out,
+                        "\n{} x {}: {}",
+                        part.commands,
+                        Escaped(&entry.name),
+                        Seconds::from_nanos(part.busy)
+                    )?;
+                }
+            }
+        }
+    }
+    writeln!(out, "</title></rect>")
+}
+
+fn single(span: &Span, name: &str, kernel: bool, out: &mut impl Write) -> io::Result<()> {
+    let what = match (&span.codelet, kernel) {
+        (Some(codelet), _) => codelet.as_str(),
+        (None, true) => "kernel",
+        (None, false) => name,
+    };
+    writeln!(out, "{} ({})", Escaped(&span.label), Escaped(what))?;
+    writeln!(
+        out,
+        "step {}, units {}..{}",
+        span.step, span.units.start, span.units.end
+    )?;
+    if span.bytes > 0 {
+        writeln!(out, "{}", Bytes(span.bytes))?;
+    }
+    write!(
+        out,
+        "{} after a wait of {}",
+        Seconds::from_nanos(span.ended.saturating_sub(span.started)),
+        Seconds::from_nanos(span.started.saturating_sub(span.ready))
+    )
+}
+
+/// Most lines that are drawn; more could not be told apart.
+const MOST: usize = 2_000;
+
+/// Draws a line for each dependency between commands of different queues. Within a
+/// queue the order is visible without.
+fn draw_flows(
+    trace: &Trace,
+    rows: &[Row],
+    tops: &[u64],
+    window: &Window,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    if trace.flows.is_empty() || trace.flows.len() > MOST {
+        return Ok(());
+    }
+    let middle = |span: &Span| {
+        let of = |row: &Row| (row.device, row.queue) == (span.device, span.queue);
+        let row = rows.iter().position(of)?;
+        Some(tops[row] + ROW / 2)
+    };
+    // The line's width does not scale with the view.
+    writeln!(
+        out,
+        "<g stroke=\"#24292f\" stroke-opacity=\"0.35\" stroke-width=\"0.7\" pointer-events=\"none\">"
+    )?;
+    for (before, after) in &trace.flows {
+        let (Some(before), Some(after)) = (trace.spans.get(*before), trace.spans.get(*after))
+        else {
+            continue;
+        };
+        let (Some(from), Some(to)) = (middle(before), middle(after)) else {
+            continue;
+        };
+        if from == to {
+            continue;
+        }
+        writeln!(
+            out,
+            "<line x1=\"{}\" y1=\"{from}\" x2=\"{}\" y2=\"{to}\" \
+             vector-effect=\"non-scaling-stroke\"/>",
+            window.x(before.ended),
+            window.x(after.started)
+        )?;
+    }
+    writeln!(out, "</g>")
+}
+
+/// The colours and meanings of the time in which kernels ran, and only copies.
+pub const COLOURS: [(&str, &str); 2] = [
+    ("#6e7781", "busy with kernels"),
+    ("#c3c9d0", "busy with copies alone"),
+];
+/// The widest label of a strip.
+pub const WIDEST: &str = "busy 100 %";
+/// Pixels of a bucket.
+const BUCKET: f64 = 4.0;
+
+/// How busy the devices are, over the whole time and in its parts.
+pub struct Strips {
+    /// From the run's begin to its end, by device.
+    all: Vec<Busy>,
+    /// By device and bucket.
+    buckets: Vec<Vec<Busy>>,
+}
+
+impl Strips {
+    pub fn of(trace: &Trace, window: &Window) -> Self {
+        let shown = window.x(window.whole.end).0 - window.x(window.whole.start).0;
+        let buckets = ((shown / BUCKET).ceil() as usize).max(1);
+        let all = by_device(trace, &window.run, 1).into_iter().flatten();
+        Self {
+            all: all.collect(),
+            buckets: by_device(trace, &window.whole, buckets),
+        }
+    }
+
+    /// The text before a device's strip, and what it means.
+    pub fn label(&self, device: usize) -> (String, String) {
+        let busy = self.all.get(device).copied().unwrap_or_default();
+        (
+            format!("busy {:.0} %", busy.any() * 100.0),
+            format!(
+                "of the run: kernels {}, copies without kernels {}",
+                Percent(busy.kernels),
+                Percent(busy.copies)
+            ),
+        )
+    }
+
+    /// Draws a device's strip, whose upper edge is at `top`.
+    pub fn draw(
+        &self,
+        device: usize,
+        window: &Window,
+        top: u64,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let Some(buckets) = self.buckets.get(device) else {
+            return Ok(());
+        };
+        let (left, right) = (window.x(window.whole.start), window.x(window.whole.end));
+        let (upper, floor) = (top + (ROW - BAR) / 2, top + (ROW + BAR) / 2);
+        let (all, meaning) = self.label(device);
+        writeln!(
+            out,
+            "<g><title>{all} {meaning}</title>\
+             <rect x=\"{left}\" y=\"{upper}\" width=\"{}\" height=\"{BAR}\" fill=\"#ffffff\"/>",
+            Pixels(right.0 - left.0)
+        )?;
+        // What all commands fill lies behind what kernels fill.
+        let heights: [fn(&Busy) -> f64; 2] = [Busy::any, |busy| busy.kernels];
+        for (height, (colour, _)) in heights.into_iter().zip(COLOURS.into_iter().rev()) {
+            let wide = (right.0 - left.0) / buckets.len() as f64;
+            write!(out, "<path fill=\"{colour}\" d=\"M{left} {floor}")?;
+            let mut before = None;
+            for (index, busy) in buckets.iter().enumerate() {
+                let y = Pixels(floor as f64 - height(busy) * BAR as f64).to_string();
+                if before.as_ref() != Some(&y) {
+                    write!(out, "H{}V{y}", Pixels(left.0 + index as f64 * wide))?;
+                }
+                before = Some(y);
+            }
+            write!(out, "H{right}V{floor}Z\"/>")?;
+        }
+        writeln!(out, "</g>")
     }
 }
 
@@ -216,6 +413,9 @@ mod tests {
     use crate::runtime::CommandKind;
     use crate::trace::Trace;
     use crate::trace::fixtures::{about, span, two_devices};
+    use crate::trace::gantt::layout::tops;
+    use crate::trace::gantt::legend::Palette;
+    use crate::trace::gantt::rows::rows;
 
     fn chart(trace: &Trace) -> Chart<'_> {
         Chart {
@@ -344,5 +544,29 @@ mod tests {
         assert!(svg.contains("0 commands"));
         assert!(svg.trim_end().ends_with("</svg>"));
         assert!(drawn(&[]).contains("</svg>"));
+    }
+
+    fn drawn_flows(flows: Vec<(usize, usize)>) -> String {
+        let mut trace = two_devices();
+        trace.flows = flows;
+        let rows = rows(&trace, &Palette::of([&trace]), 1);
+        let tops = tops(&rows).rows;
+        let windows = Window::of([&trace]);
+        let mut out = Vec::new();
+        draw_flows(&trace, &rows, &tops, &windows[0], &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_line_leads_from_queue_to_queue() {
+        assert_eq!(drawn_flows(vec![]), "");
+        let two = drawn_flows(vec![(0, 1), (2, 3), (1, 2), (7, 0)]);
+        // The third is within a queue, and the fourth comes from nowhere.
+        assert_eq!(two.matches("<line").count(), 2, "{two}");
+    }
+
+    #[test]
+    fn very_many_are_left_out() {
+        assert_eq!(drawn_flows(vec![(0, 1); MOST + 1]), "");
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::layers::{KernelPart, Layers};
 use super::numbers::Matrix;
-use super::{KernelRole, Transformer, TransformerError};
+use super::{Transformer, TransformerError};
 use crate::codelet::add_norm::AddNorm;
 use crate::codelet::gemm::Gemm;
 use crate::codelet::{Codelet, Cost, Value, softmax, transpose};
@@ -211,6 +211,46 @@ impl<'a> LayerBuilder<'a> {
         match end - first {
             1 => format!("{layer}.{first}.{name}"),
             _ => format!("{layer}.{first}-{}.{name}", end - 1),
+        }
+    }
+}
+
+/// The result of a kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum KernelRole {
+    Q,
+    K,
+    V,
+    /// Q, K and V of a batch in one kernel.
+    Projections,
+    /// K transposed.
+    Transposed,
+    /// `A = Q K^T`
+    Scores,
+    /// `B = softmax(A / sqrt(beta))`
+    Weights,
+    /// `C = B V`
+    Context,
+    /// `Z = C W`
+    Output,
+    /// The next layer's input.
+    Sum,
+}
+
+impl KernelRole {
+    /// The name in traces and messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Q => "Q",
+            Self::K => "K",
+            Self::V => "V",
+            Self::Projections => "QKV",
+            Self::Transposed => "T",
+            Self::Scores => "A",
+            Self::Weights => "B",
+            Self::Context => "C",
+            Self::Output => "Z",
+            Self::Sum => "X",
         }
     }
 }

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use super::builder::LayerBuilder;
-use super::{Form, KernelRole, Transformer, TransformerError, batch, heads};
+use super::builder::{LayerBuilder, Work};
+use super::{Form, KernelRole, Transformer, TransformerError};
 use crate::codelet::Element;
+use crate::codelet::gemm::Gemm;
+use crate::codelet::softmax::Softmax;
+use crate::codelet::transpose::Transpose;
 use crate::graph::{Components, DatumId, GraphError, TaskGraph};
 use crate::verify::numbers;
 
@@ -82,8 +85,8 @@ impl Transformer {
             let last = layer + 1 == self.layers;
             builder.begin(layer, last);
             let add = |heads: &(u32, u32)| match self.form {
-                Form::Heads => heads::add(&mut builder, *heads, x),
-                Form::Batches(_) => batch::add(&mut builder, *heads, x),
+                Form::Heads => add_head(&mut builder, *heads, x),
+                Form::Batches(_) => add_batch(&mut builder, *heads, x),
             };
             outputs = groups.iter().map(add).collect();
             if !last {
@@ -109,4 +112,85 @@ impl Transformer {
             }
         }
     }
+}
+
+/// Adds a head with the input `x`, and returns its Z.
+fn add_head(builder: &mut LayerBuilder, head: (u32, u32), x: DatumId) -> DatumId {
+    let beta = builder.of.beta;
+    let names = ["W_Q", "W_K", "W_V", "W"];
+    let [w_q, w_k, w_v, w] =
+        [0, 1, 2, 3].map(|which| builder.weights(names[which as usize], head, &[which]));
+    let gemm = Gemm::square(beta).format(builder.of.format);
+    let q = builder.product(KernelRole::Q, head, &gemm, [x, w_q]);
+    let k = builder.product(KernelRole::K, head, &gemm, [x, w_k]);
+    let v = builder.product(KernelRole::V, head, &gemm, [x, w_v]);
+    let t = transposed(builder, head, k);
+    let a = builder.product(KernelRole::Scores, head, &gemm, [q, t]);
+    let b = weights(builder, head, a);
+    let c = builder.product(KernelRole::Context, head, &gemm, [b, v]);
+    builder.product(KernelRole::Output, head, &gemm, [c, w])
+}
+
+/// Adds the softmax of some heads' matrices, with the factor of attention.
+fn weights(builder: &mut LayerBuilder, heads: (u32, u32), scores: DatumId) -> DatumId {
+    let beta = builder.of.beta;
+    let matrices = heads.1 - heads.0;
+    let softmax = Softmax {
+        format: builder.of.format,
+        rows: u64::from(beta) * u64::from(matrices),
+        width: beta,
+        factor: factor(beta) as f32,
+    };
+    let work = Work {
+        codelet: Arc::clone(&builder.codelets.softmax),
+        units: softmax.units(),
+        inputs: vec![scores],
+        matrices,
+        values: softmax.sizes().to_vec(),
+        cost: softmax.cost(),
+    };
+    builder.kernel(KernelRole::Weights, heads, work)
+}
+
+/// `1 / sqrt(beta)`
+pub(super) fn factor(beta: u32) -> f64 {
+    1.0 / f64::from(beta).sqrt()
+}
+
+fn transposed(builder: &mut LayerBuilder, head: (u32, u32), of: DatumId) -> DatumId {
+    let transpose = Transpose {
+        format: builder.of.format,
+        rows: builder.of.beta,
+        columns: builder.of.beta,
+        batch: 1,
+    };
+    let work = Work {
+        codelet: Arc::clone(&builder.codelets.transpose),
+        units: transpose.units(),
+        inputs: vec![of],
+        matrices: 1,
+        values: transpose.sizes().to_vec(),
+        cost: transpose.cost(),
+    };
+    builder.kernel(KernelRole::Transposed, head, work)
+}
+
+/// Adds these heads with the input `x`, and returns their Z, one after the other.
+fn add_batch(builder: &mut LayerBuilder, heads: (u32, u32), x: DatumId) -> DatumId {
+    let beta = builder.of.beta;
+    let count = heads.1 - heads.0;
+    let projections = builder.weights("W_QKV", heads, &[0, 1, 2]);
+    let w = builder.weights("W", heads, &[3]);
+    let square = Gemm::square(beta).format(builder.of.format);
+    let gemm = square.batch(count);
+
+    // All Q, then all K, then all V.
+    let all = square.batch(3 * count).common_a();
+    let qkv = builder.product(KernelRole::Projections, heads, &all, [x, projections]);
+    let scores = gemm.transposed().after(0, count);
+    let a = builder.product(KernelRole::Scores, heads, &scores, [qkv, qkv]);
+    let b = weights(builder, heads, a);
+    let context = gemm.after(0, 2 * count);
+    let c = builder.product(KernelRole::Context, heads, &context, [b, qkv]);
+    builder.product(KernelRole::Output, heads, &gemm, [c, w])
 }

@@ -1,7 +1,7 @@
 //! Conditions of `#if`, over integers.
 
 use super::macros::{Macro, Macros};
-use super::token::{Token, is_name};
+use super::{Token, is_name};
 
 /// Most levels of nesting; the limit protects the stack.
 const DEEPEST: usize = 64;

@@ -2,8 +2,8 @@
 //! assignment changes.
 
 use crate::graph::spec::source::function::close;
-use crate::graph::spec::source::token::{Token, is_name};
 use crate::graph::spec::source::usage::is_operand;
+use crate::graph::spec::source::{Token, is_name};
 
 /// Whether a token says that memory is global or constant.
 pub(super) fn is_global_word(token: &Token) -> bool {

@@ -1,7 +1,7 @@
 //! The statements of a function's body, each with the conditions on which it depends.
 
+use crate::graph::spec::source::Token;
 use crate::graph::spec::source::function::close;
-use crate::graph::spec::source::token::Token;
 
 /// A statement without a body, or a condition.
 pub(super) struct Statement<'a> {
