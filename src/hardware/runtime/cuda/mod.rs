@@ -6,7 +6,7 @@
 //!
 //! * [`discover()`] lists devices, or says why there are none (`discover`).
 //! * `backend` serves the machine of queues and completions (`driven`): `device` holds
-//!   an open device, `copy` and `launch` enqueue commands, `graph` many launches at once.
+//!   an open device, `memory` and `launch` enqueue commands, `graph` many launches at once.
 //! * `serve` enqueues a launch by our kernels or by CUDA's libraries (`library`), whichever
 //!   was faster.
 //! * A kernel's OpenCL C is compiled by NVIDIA's OpenCL compiler ([`super::opencl`]) or by
@@ -24,8 +24,6 @@ mod absent;
 #[cfg(feature = "cuda")]
 mod backend;
 pub mod compiler;
-#[cfg(feature = "cuda")]
-mod copy;
 #[cfg(feature = "cuda")]
 mod device;
 #[cfg(feature = "cuda")]
@@ -61,7 +59,7 @@ pub use backend::open;
 #[cfg(feature = "cuda")]
 pub use discover::discover;
 
-use super::gpu_identity::GpuIdentity;
+use super::ids::GpuIdentity;
 use crate::machine::Device;
 
 /// A GPU found.

@@ -10,9 +10,9 @@ use opencl3::device::{
 use opencl3::error_codes::{CL_DEVICE_NOT_FOUND, CL_PLATFORM_NOT_FOUND_KHR, ClError};
 use opencl3::platform::{Platform, get_platforms};
 
-use super::{Discovery, FoundDevice, drivers, threads, warnings};
+use super::{Discovery, FoundDevice, loader, threads, warnings};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
-use crate::runtime::gpu_identity::GpuIdentity;
+use crate::runtime::ids::GpuIdentity;
 use crate::runtime::process::StartedIn;
 
 /// The driver's handles of a device found.
@@ -38,7 +38,7 @@ pub(super) fn find() -> (Vec<(FoundDevice, Handles)>, Vec<String>) {
     if !cl3::is_opencl_runtime_available() {
         return (Vec::new(), vec![warnings::no_loader()]);
     }
-    if let Some(hazard) = drivers::hazard(&drivers::vendors()) {
+    if let Some(hazard) = loader::hazard(&loader::vendors()) {
         return (Vec::new(), vec![hazard]);
     }
     static STARTED: StartedIn = StartedIn::nobody();

@@ -9,7 +9,7 @@
 //!   context for each platform, `device` holds an open device, and `backend` serves the machine
 //!   of queues and completions (`driven`).
 //! * `queue` enqueues transfers and `launch` kernels, which `program` compiles, within what a
-//!   device allows them: `kernel_limits`. `queue_program` gives each queue its own program where
+//!   device allows them. `queue_program` gives each queue its own program where
 //!   a driver confuses them, and `repeat` saves the preparation of a launch that was made before.
 //! * `events` has what events tell: ends, of which drivers call or which are polled, and times.
 //! * `ptx_compiler` compiles kernels that run through CUDA.
@@ -29,15 +29,11 @@ mod device;
 #[cfg(feature = "opencl")]
 mod discover;
 #[cfg(feature = "opencl")]
-mod drivers;
-#[cfg(feature = "opencl")]
 mod events;
 #[cfg(feature = "opencl")]
 mod failure;
 #[cfg(feature = "opencl")]
 mod handle;
-#[cfg(feature = "opencl")]
-mod kernel_limits;
 #[cfg(feature = "opencl")]
 mod launch;
 #[cfg(feature = "opencl")]
@@ -78,7 +74,7 @@ pub use ptx_compiler::PtxCompiler;
 #[cfg(feature = "opencl")]
 pub use threads::confine;
 
-use super::gpu_identity::GpuIdentity;
+use super::ids::GpuIdentity;
 use crate::machine::Device;
 
 /// The suffix of the name of a device that is treated as one with memory of its

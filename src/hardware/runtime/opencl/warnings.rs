@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::FoundDevice;
-use super::drivers::{self, VENDORS, files_ending};
+use super::loader::{VENDORS, files_ending};
 use super::pocl_cache;
+use super::{FoundDevice, loader};
 use crate::machine::DeviceKind;
 use crate::machine::host::Memory;
 
 /// The warning of a loader that is missing or cannot be loaded.
 pub(super) fn no_loader() -> String {
-    match drivers::loader_fault() {
+    match loader::loader_fault() {
         Some(why) => format!(
             "the OpenCL loader cannot be loaded: {why}; install what it lacks, or the loader \
              again; only the host runtime serves until then"
@@ -59,10 +59,10 @@ const LITTLE_LOCKED: u64 = 64 << 20;
 /// Checks the loader, the drivers and the limits of the process.
 pub(super) fn surroundings(gpu: bool) -> Vec<String> {
     let variable = std::env::var_os(VENDORS).map(PathBuf::from);
-    let vendors = drivers::vendors();
+    let vendors = loader::vendors();
     let libraries = library_directories(Path::new("/"), std::env::var_os("LD_LIBRARY_PATH"));
     let mut all: Vec<String> = empty_vendors(variable.as_deref()).into_iter().collect();
-    all.extend(icd_warnings(&vendors, &libraries, &drivers::load));
+    all.extend(icd_warnings(&vendors, &libraries, &loader::load));
     let card = ["/dev/nvidia0", "/proc/driver/nvidia"]
         .iter()
         .any(|path| Path::new(path).exists());
@@ -117,7 +117,7 @@ fn icd_warnings(
     load: &dyn Fn(&OsStr) -> Result<(), String>,
 ) -> Vec<String> {
     let mut all = Vec::new();
-    for file in drivers::registered(vendors) {
+    for file in loader::registered(vendors) {
         let shown = file.display();
         let content = match std::fs::read(&file) {
             Ok(content) => content,
@@ -126,7 +126,7 @@ fn icd_warnings(
                 continue;
             }
         };
-        let library = drivers::library_of(&content);
+        let library = loader::library_of(&content);
         let name = library.to_string_lossy();
         if name.trim().is_empty() {
             all.push(format!(
@@ -184,7 +184,7 @@ fn nvidia_warning(
     if !card && library.is_none() {
         return None;
     }
-    let registered = drivers::registered(vendors)
+    let registered = loader::registered(vendors)
         .iter()
         .any(|file| std::fs::read_to_string(file).is_ok_and(|text| text.contains("nvidia-opencl")));
     if registered {

@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::*;
-use crate::runtime::opencl::drivers::vendors_directory;
+use crate::runtime::opencl::loader::vendors_directory;
 
 /// A root directory with these files.
 fn root(files: &[(&str, &str)]) -> tempfile::TempDir {

@@ -4,12 +4,11 @@
 //! * `library` finds it and calls it, `options` are its options.
 //! * `header/` declares OpenCL C in C++: work-items, vectors, functions. `source` rewrites
 //!   what a declaration cannot do.
-//! * `ptx` writes the result as OpenCL's compiler does, so that the same translation
+//! * The result is written as OpenCL's compiler does, so that the same translation
 //!   ([`super::ptx`]) makes kernels of it.
 
 mod library;
 mod options;
-mod ptx;
 mod source;
 
 #[cfg(test)]
@@ -93,7 +92,7 @@ impl Nvrtc {
             let options = options::options(&given, capability, separate)?;
             let text = with_header(&rewritten, &options.macros, source.file());
             let ptx = self.0.compile(&text, source.file(), &options.all)?;
-            Ok(ptx::as_of_opencl(&ptx))
+            Ok(as_of_opencl(&ptx))
         });
         made.map_err(|why| {
             format!(
@@ -120,4 +119,45 @@ fn with_header(source: &source::Rewritten, macros: &str, file: &str) -> String {
         "namespace opencl {{ namespace program {{\n{macros}#line 1 \"{file}\"\n{source}\n}} }}\n"
     ));
     text
+}
+
+// PTX of NVRTC in the form in which NVIDIA's OpenCL compiler writes it, which
+// `crate::runtime::cuda::ptx` translates.
+//
+// The header (`header/`) leaves two marks that no other kernel has: arguments of 256 bytes
+// for local memory, and groups whose size along each axis is in the bits of one number.
+
+/// The declaration of an argument in local memory.
+const LOCAL: &str = ".param .align 256 .b8 ";
+const LOCAL_SIZE: &str = "[256]";
+
+/// Bits of each axis in the size of a group, as `language.cuh` writes them.
+const AXIS: u32 = 11;
+
+/// PTX as OpenCL's.
+fn as_of_opencl(ptx: &str) -> String {
+    let mut text = String::with_capacity(ptx.len());
+    for line in ptx.split_inclusive('\n') {
+        match local_argument(line).or_else(|| group(line)) {
+            Some(line) => text.push_str(&line),
+            None => text.push_str(line),
+        }
+    }
+    text
+}
+
+fn local_argument(line: &str) -> Option<String> {
+    let (before, rest) = line.split_once(LOCAL)?;
+    let (name, after) = rest.split_once(LOCAL_SIZE)?;
+    Some(format!(
+        "{before}.param .u64 .ptr .shared .align 1 {name}{after}"
+    ))
+}
+
+fn group(line: &str) -> Option<String> {
+    let size = line.trim().strip_prefix(".maxntid ")?.split(',').next()?;
+    let size: u32 = size.trim().parse().ok()?;
+    let mask = (1 << AXIS) - 1;
+    let [x, y, z] = [size & mask, size >> AXIS & mask, size >> (2 * AXIS)];
+    Some(format!(".reqntid {x}, {y}, {z}\n"))
 }

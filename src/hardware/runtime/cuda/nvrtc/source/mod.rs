@@ -13,15 +13,14 @@
 //!
 //! Lines stay where they are, for messages. Pure: text in, text out.
 
-mod edit;
-mod kernel;
 mod local;
 mod vector;
 
 #[cfg(test)]
 mod tests;
 
-use edit::Edits;
+use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::codelet::opencl_c::{Token, behind, lines};
 
@@ -91,7 +90,7 @@ pub(super) fn rewrite(text: &str) -> Result<Rewritten, String> {
     let bodies = macros.iter().map(|one| &one.body);
     let streams = || std::iter::once(&code).chain(bodies.clone());
     let lists = vector::lists(&macros);
-    kernel::local_arguments(&code, &mut edits);
+    local::local_arguments(&code, &mut edits);
     for stream in streams() {
         local::qualifiers(stream, &mut edits)?;
         vector::literals(stream, &lists, &mut edits);
@@ -178,4 +177,64 @@ fn other_name(name: &str) -> Option<&'static str> {
         "xor_eq" => "pdawl_xor_eq",
         _ => return None,
     })
+}
+
+/// A text, and what is to be changed in it.
+struct Edits<'a> {
+    text: &'a str,
+    /// By where each begins: where it ends, and what comes there. The first change of a place
+    /// holds.
+    changes: BTreeMap<usize, (usize, String)>,
+}
+
+impl<'a> Edits<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            changes: BTreeMap::new(),
+        }
+    }
+
+    /// The text of some bytes.
+    fn text(&self, range: Range<usize>) -> &'a str {
+        &self.text[range]
+    }
+
+    /// Puts another text in the place of some bytes, unless they were changed before. Line
+    /// breaks among them stay.
+    fn replace(&mut self, range: Range<usize>, by: &str) {
+        let mut before = self.changes.range(..range.end);
+        if before
+            .next_back()
+            .is_some_and(|(_, (end, _))| *end > range.start)
+        {
+            return;
+        }
+        let breaks: String = self.text[range.clone()]
+            .split_inclusive('\n')
+            .filter(|line| line.ends_with('\n'))
+            .map(|line| {
+                if line.trim_end().ends_with('\\') {
+                    "\\\n"
+                } else {
+                    "\n"
+                }
+            })
+            .collect();
+        self.changes
+            .insert(range.start, (range.end, format!("{by}{breaks}")));
+    }
+
+    /// The changed text.
+    fn done(self) -> String {
+        let mut text = String::with_capacity(self.text.len() + 256);
+        let mut from = 0;
+        for (begin, (end, by)) in self.changes {
+            text.push_str(&self.text[from..begin]);
+            text.push_str(&by);
+            from = end;
+        }
+        text.push_str(&self.text[from..]);
+        text
+    }
 }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::edit::Edits;
-use super::{Macro, Token};
+use super::{Edits, Macro, Token};
 use crate::codelet::opencl_c::parts;
 
 /// Takes the parentheses from the type of a literal, `(float4)(a, b, c, d)` or

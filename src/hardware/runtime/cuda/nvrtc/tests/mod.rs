@@ -189,3 +189,47 @@ fn macros_of_options_do_not_change_the_header() {
     let source = KernelSource::new(text, "test.cl", "f", options);
     assert_eq!(translated(nvrtc, &source, 80).kernels.len(), 1);
 }
+
+const OF_NVRTC: &str = ".version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(
+\t.param .u64 k_param_0,
+\t.param .align 256 .b8 k_param_1[256],
+\t.param .align 16 .b8 k_param_2[16]
+)
+.maxntid 4210720, 1, 1
+{
+\tld.param.u64 \t%rd1, [k_param_1];
+\tret;
+}
+";
+
+#[test]
+fn local_memory_and_groups_are_as_opencl_has_them() {
+    let text = as_of_opencl(OF_NVRTC);
+    assert!(
+        text.contains(".param .u64 .ptr .shared .align 1 k_param_1,\n"),
+        "{text}"
+    );
+    assert!(text.contains("\n)\n.reqntid 32, 8, 1\n{"), "{text}");
+    assert_eq!(text.lines().count(), OF_NVRTC.lines().count());
+    let kernels = translate(&text).unwrap().kernels;
+    assert_eq!(kernels[0].group, Some([32, 8, 1]));
+    assert_eq!(
+        kernels[0].parameters,
+        [
+            Parameter::Value { bytes: 8 },
+            Parameter::Local { bytes: 8 },
+            Parameter::Value { bytes: 16 }
+        ]
+    );
+}
+
+#[test]
+fn other_lines_stay() {
+    let plain = OF_NVRTC
+        .replace("256", "128")
+        .replace(".maxntid 4210720, 1, 1\n", "");
+    assert_eq!(as_of_opencl(&plain), plain);
+}
