@@ -6,12 +6,12 @@ use std::ops::Range;
 use libc::c_void;
 use opencl_sys::*;
 
+use super::own_queue::Lane;
 use crate::call::{Call, Waits};
 use crate::context::Context;
 use crate::event::Event;
 use crate::form::Form;
 use crate::handle::{self, Ref};
-use crate::lane::Lane;
 use crate::launch::Launch;
 use crate::mem::Mem;
 use crate::queue::Queue;

@@ -5,12 +5,12 @@ use std::ops::Range;
 use libc::c_void;
 use opencl_sys::*;
 
+use super::transfer::{Three, three};
 use crate::call::enqueue as give;
 use crate::command::{Pointer, Use, Work};
 use crate::handle::Ref;
 use crate::mem::Mem;
 use crate::queue::Queue;
-use crate::rect::{Three, three};
 use crate::status::Fallible;
 use crate::submit::{Asked, enqueue};
 use crate::transfer::buffer_of;

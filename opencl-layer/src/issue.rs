@@ -9,9 +9,9 @@
 use std::ptr;
 use std::sync::Arc;
 
+use super::own_queue::Lane;
 use crate::command::{Command, Use};
 use crate::host_view;
-use crate::lane::Lane;
 use crate::native::Native;
 use crate::order;
 use crate::own_time;

@@ -8,6 +8,7 @@ use libc::{c_char, c_void};
 use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::*;
 
+use super::own_queue::Lane;
 use crate::answer::{Answer, Answers};
 use crate::argument::{Argument, Kept, Takes};
 use crate::boundary::{object, status};
@@ -17,7 +18,6 @@ use crate::domain::{Own, set_argument};
 use crate::drivers::number;
 use crate::form::{Form, ProgramKey};
 use crate::handle::{Ref, kind};
-use crate::lane::Lane;
 use crate::lock::{ARGUMENTS, KERNEL, Mutex, SHAPES};
 use crate::program::{Accesses, Program, SeparateGroups};
 use crate::records::Records;

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use opencl_sys::*;
 
+use super::handle::Kept;
+use super::own_queue::Lane;
 use crate::clock;
 use crate::context::Context;
 use crate::device::Device;
 use crate::handle::{Ref, kind};
-use crate::kept::Kept;
-use crate::lane::Lane;
 use crate::lock::{Guard, ISSUING, Mutex, QUEUE};
 use crate::native::Native;
 use crate::scheduling;

@@ -7,6 +7,7 @@ use std::mem;
 
 use opencl_sys::cl_icd::cl_icd_dispatch;
 
+use super::device::calls;
 use crate::answer::get_info;
 use crate::context::Context;
 use crate::device::Device;
@@ -25,7 +26,7 @@ use crate::queue::Queue;
 use crate::sampler::Sampler;
 use crate::{
     absent, context, event, image, image_transfer, kernel, launch, leaks, map, mem as memory,
-    platform, program, properties, queue, report, sampler, sub_device, synchronize, transfer,
+    platform, program, properties, queue, report, sampler, synchronize, transfer,
 };
 
 /// The table, which is made known with all that parts below others ask of them.
@@ -89,9 +90,9 @@ fn filled() -> cl_icd_dispatch {
 
 fn devices_and_contexts(table: &mut cl_icd_dispatch) {
     table.clGetDeviceInfo = Some(get_info::<Device, ()>);
-    table.clRetainDevice = Some(sub_device::retain_device);
-    table.clReleaseDevice = Some(sub_device::release_device);
-    table.clCreateSubDevices = Some(sub_device::create_sub_devices);
+    table.clRetainDevice = Some(calls::retain_device);
+    table.clReleaseDevice = Some(calls::release_device);
+    table.clCreateSubDevices = Some(calls::create_sub_devices);
     table.clRetainContext = Some(retain::<Context>);
     table.clReleaseContext = Some(release::<Context>);
     table.clGetContextInfo = Some(get_info::<Context, ()>);
@@ -135,7 +136,7 @@ fn objects(table: &mut cl_icd_dispatch) {
         Some(program::compile::create_program_with_built_in_kernels);
     table.clUnloadPlatformCompiler = Some(program::calls::unload_platform_compiler);
     table.clGetProgramInfo = Some(get_info::<Program, ()>);
-    table.clGetProgramBuildInfo = Some(program::info::get_program_build_info);
+    table.clGetProgramBuildInfo = Some(program::calls::get_program_build_info);
     table.clCreateKernel = Some(kernel::create_kernel);
     table.clCreateKernelsInProgram = Some(program::calls::create_kernels_in_program);
     table.clCloneKernel = Some(kernel::clone_kernel);

@@ -7,19 +7,20 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::rates::{self, PartTiming};
+use super::entries;
+use super::entries::PartTiming;
 use crate::call::Call;
 use crate::command::{Command, Use};
-use crate::cut::Cut;
 use crate::host_view;
-use crate::lane::Lane;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::order;
+use crate::own_queue::Lane;
 use crate::own_time;
 use crate::queue::{Queue, State};
 use crate::records::DivisionRecord;
 use crate::report;
+use crate::shape::Cut;
 use crate::status::Fallible;
 
 /// A part: a place, and its blocks.
@@ -166,7 +167,7 @@ impl Divided<'_> {
         let all = launched.lanes.iter().zip(&launched.natives);
         for ((lane, native), (place, blocks)) in all.zip(&self.parts) {
             report::issued(state, self.command, lane, Some(native));
-            rates::runs(
+            entries::runs(
                 state,
                 PartTiming {
                     entry: Arc::clone(self.entry),

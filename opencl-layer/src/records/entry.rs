@@ -7,9 +7,9 @@ use pdawl::profile::kernels::Division as Verdict;
 
 use super::figures::{Figures, Why};
 use super::store;
-use crate::cut::Cut;
 use crate::lock::{Condvar, ENTRY, Guard, Mutex};
 use crate::process_end::while_alive;
+use crate::shape::Cut;
 
 type Task = Box<dyn FnOnce() + Send>;
 

@@ -4,7 +4,7 @@
 //! Making a key and looking it up takes longer than the answers, so a kernel finds the
 //! record of a launch by numbers ([`Records`]), and each record is made once.
 //!
-//! * `store` is the machine's file, and `timing` notes the times of launches that have ended.
+//! * `store` is the machine's file, and `figures` notes the times of launches that have ended.
 //! * `entry` has what is known of dividing launches, and `figures` what became of them.
 
 use std::panic;
@@ -20,11 +20,9 @@ use crate::shape::Shape;
 mod entry;
 mod figures;
 pub mod store;
-mod timing;
 
 pub use entry::DivisionRecord;
-pub use figures::{UNKNOWN, Why};
-pub use timing::{Timing, note, note_ended};
+pub use figures::{Timing, UNKNOWN, Why, note, note_ended};
 
 /// Times of a kernel at a device that are wanted before only those launches are timed
 /// whose number in the process is a power of two and not small: what takes times is

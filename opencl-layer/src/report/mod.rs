@@ -4,16 +4,16 @@
 //! The functions here are called by the parts that do the work. They do nothing unless
 //! `PDAWL_REPORT` or `PDAWL_TRACE` is set.
 //!
-//! * `queue` counts a queue's commands, and `kernels` its launches by kernel and shape.
+//! * `queue` counts a queue's commands.
 //! * `spans` has the times of commands, for a trace.
 //! * `write` makes files of all this.
 
-mod kernels;
 mod queue;
 mod spans;
 mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::hash::BuildHasherDefault;
 use std::sync::{Arc, LazyLock};
 use std::time::{Instant, SystemTime};
 
@@ -21,15 +21,17 @@ use pdawl::profile::kernels::KernelKey;
 use pdawl::report::exec::Device;
 use pdawl::runtime::CommandKind;
 
+use super::own_queue::Lane;
 use crate::command::Command;
 use crate::drivers::RealDevice;
-use crate::handle::Ref;
-use crate::lane::Lane;
+use crate::handle::{AddressHasher, Ref};
 use crate::lock::{COUNTS, Guard, Mutex, REPORT};
 use crate::native::Native;
 use crate::queue::{Queue, State};
 use crate::settings::settings;
 
+use crate::launch::Launch;
+use crate::records::KernelRecord;
 use queue::Counts;
 
 /// What the process did, beside what each queue did.
@@ -177,5 +179,33 @@ pub fn synchronised(queue: &Ref<Queue>) {
     drop(report);
     if due {
         write::now(false);
+    }
+}
+
+/// The launches of a queue, by their records' numbers.
+#[derive(Default)]
+struct Launches(HashMap<usize, Counted, BuildHasherDefault<AddressHasher>>);
+
+/// Launches with one record.
+pub struct Counted {
+    pub name: String,
+    pub record: Arc<KernelRecord>,
+    /// Launches by place.
+    pub at: Vec<u64>,
+}
+
+impl Launches {
+    pub fn count(&mut self, launch: &Launch, place: usize) {
+        let record = launch.record();
+        let counted = self.0.entry(record.number).or_insert_with(|| Counted {
+            name: launch.kernel.name.to_string_lossy().into_owned(),
+            record: Arc::clone(record),
+            at: vec![0; launch.kernel.program.context.places.len()],
+        });
+        counted.at[place] += 1;
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &Counted> {
+        self.0.values()
     }
 }

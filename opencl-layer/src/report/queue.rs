@@ -10,8 +10,8 @@ use crate::command::Command;
 use crate::context::Context;
 use crate::native::Native;
 
-use super::kernels::Launches;
-use super::spans::{self, Ended, Pending};
+use super::spans::{Ended, Pending};
+use super::{Launches, spans};
 
 /// The counts of a queue. They outlive it.
 pub struct Counts {

@@ -7,7 +7,6 @@
 //! it runs on copies of what it writes (`sample`). Then the recorded commands go to
 //! drivers. Nothing that enqueues waits for a sample; whoever waits for the queue does.
 
-mod epoch;
 mod fit;
 mod sample;
 
@@ -34,7 +33,7 @@ use crate::settings::Mapping;
 use crate::status::Fallible;
 use crate::worker::CALLBACKS;
 
-use epoch::Epoch;
+use self::fit::Epoch;
 use sample::Sample;
 
 /// The first epochs of a queue, each of which may move it.
