@@ -11,7 +11,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::event::{Event, Kind};
+use super::{Event, Kind};
 
 /// The name of the least fraction of time for which a counter ran: 1 unless
 /// there were more events than the processor has counters.

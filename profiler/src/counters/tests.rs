@@ -4,9 +4,8 @@ use std::fs;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use super::event::{Event, Kind};
 use super::reading::{SCALED_RATIO, Source};
-use super::threads::this_thread;
+use super::session::this_thread;
 use super::*;
 
 const MIB: usize = 1 << 20;
@@ -193,4 +192,17 @@ fn a_thread_that_ends_meanwhile_keeps_its_counts() {
         let faults = reading.values[Event::PageFaults.name()];
         assert!(faults >= pages, "{faults} of {pages}");
     }
+}
+
+#[test]
+fn names_say_group_and_unit_and_are_unlike() {
+    let mut names: Vec<&str> = Event::ALL.iter().map(|event| event.name()).collect();
+    for name in &names {
+        assert!(name.starts_with("counter."), "{name}");
+        let seconds = *name == "counter.task_clock_seconds";
+        assert!(seconds || name.ends_with("_count"), "{name}");
+    }
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), Event::ALL.len());
 }

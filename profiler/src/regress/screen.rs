@@ -2,8 +2,8 @@
 
 use ndarray::{Array2, ArrayView1, Axis};
 
-use super::linear::{FUNCTIONS, expand, ranges};
-use super::{FitError, ridge};
+use super::FitError;
+use super::linear::{self, FUNCTIONS, expand, ranges};
 use crate::median;
 
 /// The deviation of logarithms that rows are never held to: a run 5 % off its
@@ -91,7 +91,7 @@ fn robust_residuals(x: &Array2<f64>, y: &[f64]) -> Result<Vec<f64>, FitError> {
 }
 
 fn residuals(columns: &Array2<f64>, y: &[f64], weights: &[f64]) -> Result<Vec<f64>, FitError> {
-    let solution = ridge::solve(columns, y, weights, L2)?;
+    let solution = linear::solve(columns, y, weights, L2)?;
     let rows = columns.axis_iter(Axis(0)).zip(y);
     Ok(rows.map(|(row, y)| y - solution.at(row)).collect())
 }

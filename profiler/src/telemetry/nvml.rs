@@ -9,7 +9,7 @@ use nvml_wrapper::error::NvmlError;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::sampler::{ENERGY, Sensor};
+use super::{ENERGY, Sensor};
 
 /// What keeps telemetry away. None of these stops a run.
 #[derive(Debug, thiserror::Error)]

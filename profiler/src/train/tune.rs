@@ -4,10 +4,8 @@
 use std::cmp::Ordering;
 use std::sync::atomic::{self, AtomicBool};
 
-use super::choose::score;
-use super::division::{Division, FitPlan, Model};
-use super::training::Training;
-use super::validation::{HeldOut, LATE};
+use super::comparison::{HeldOut, LATE, score};
+use super::division::{Division, FitPlan, Model, Training};
 use super::{Family, Recipe};
 use crate::cluster::{Features, Selection};
 use crate::regress::Spec;
