@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::ClusterError;
 use super::encode::with_room;
-use super::error::ClusterError;
 use super::node::{Interruption, Node};
 use super::subtasks::Subtasks;
 use pdawl_core::cluster::NodeId;

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use super::error::ClusterError;
+use super::ClusterError;
 use super::node::{Interruption, Node};
 use super::subtasks::Subtasks;
 use pdawl_core::cluster::NodeId;

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use self::arriving::Arriving;
 pub(super) use self::arriving::Received;
+use super::ClusterError;
 use super::copying::Copying;
-use super::error::ClusterError;
 use crate::codelet::rows::Lines;
 use crate::graph::OpenGraph;
 use crate::parallel;

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::MeasureError;
-use super::figures::{median, rounded, seconds};
-use super::probe::{HostMemory, Probe};
+use super::probe::{HostMemory, Probe, median, rounded, seconds};
 use crate::codelet::{BufferId, Memory};
 use crate::machine::{DeviceSpec, LinkSpec};
 use crate::runtime::{Command, CommandKind, Completion, DeviceId, QueueId};

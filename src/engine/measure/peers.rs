@@ -2,8 +2,7 @@
 //! possible, and through host memory. The faster way is the machine's.
 
 use super::MeasureError;
-use super::figures::{rounded, seconds};
-use super::probe::Probe;
+use super::probe::{Probe, rounded, seconds};
 use crate::codelet::{BufferId, HostMemoryId};
 use crate::machine::PeerSpec;
 use crate::runtime::{Command, DeviceId, Location, PeerPath, QueueId, Rows, RuntimeError};

@@ -1,14 +1,12 @@
 //! Measures a cluster: the machines of its nodes, and the network between them.
 //!
-//! All ranks call [`measure`]. Rank 0 leads (`lead`): it orders one thing after the other
-//! and hears what ranks measured. Every rank answers the others while it waits (`peer`).
-//! `machines` decides which ranks measure their machines, `pairs` who exchanges messages
-//! with whom, and `figures` makes a cluster file's figures of what was measured.
+//! All ranks call [`measure`]. Rank 0 leads (`lead`): it decides which ranks measure their machines
+//! and who exchanges messages with whom, orders one thing after the other and hears what
+//! ranks measured. Every rank answers the others while it waits (`peer`).
+//! `figures` makes a cluster file's figures of what was measured.
 
 mod figures;
 mod lead;
-mod machines;
-mod pairs;
 mod peer;
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use super::device::Begun;
+use super::node::Begun;
 use crate::runtime::sim::schedule::Demand;
 use crate::time::Nanos;
 use pdawl_core::cluster::protocol::Event;

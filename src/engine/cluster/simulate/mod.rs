@@ -12,10 +12,7 @@
 //! thousand nodes have a million subtasks, more than memory has room for as such.
 
 mod bands;
-mod busiest;
-mod device;
 mod events;
-mod machines;
 mod node;
 mod tasks;
 #[cfg(test)]
@@ -27,15 +24,19 @@ use std::sync::Arc;
 use tasks::Tasks;
 use thiserror::Error;
 
-pub use machines::{Computing, NodeMachine};
-
+use self::node::Node;
+use crate::cluster::DEPTH;
 use crate::machine::cluster::NetworkSpec;
-use crate::machine::{ClusterFile, MachineError, MachineStore};
+use crate::machine::{ClusterFile, MachineError, MachineFile, MachineStore};
+use crate::runtime::sim::bandwidth_sharing::Fluid;
+use crate::runtime::sim::device_model::DeviceModel;
+use crate::runtime::sim::schedule::Schedule;
+use crate::runtime::sim::{Selected, bandwidth_sharing, device_model};
 use crate::spread::{NamedSpread, Network as Assumed};
 use crate::time::Nanos;
 use crate::workload::cluster::ClusterWorkload;
 use pdawl_core::cluster::NodeId;
-use pdawl_core::cluster::info::{NodeInfo, speeds};
+use pdawl_core::cluster::info::{DeviceInfo, NodeInfo, speeds};
 use pdawl_core::cluster::protocol::Settings;
 use pdawl_core::cluster::record::ClusterOutcome;
 use pdawl_core::cluster::space::Spaces;
@@ -209,4 +210,116 @@ pub fn simulate(
     });
     let tasks = Tasks::of(workload, ids.collect());
     world::World::new(cluster, &spaces, tasks, options).run()
+}
+
+/// Which of a machine's devices compute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Computing {
+    /// The host's cores, as one device, and all others.
+    #[default]
+    All,
+    /// The devices beside the host's cores.
+    Gpus,
+    /// The host's cores.
+    Host,
+}
+
+/// A machine that is a node.
+#[derive(Clone, Debug)]
+pub struct NodeMachine {
+    pub file: Arc<MachineFile>,
+    devices: Vec<Selected>,
+}
+
+impl NodeMachine {
+    /// A machine of which these devices compute.
+    pub fn new(file: Arc<MachineFile>, computing: Computing) -> Self {
+        let host = Selected::Pool(file.host.cores);
+        let others = (0..file.devices.len()).map(Selected::Device);
+        let devices = match computing {
+            Computing::All => std::iter::once(host).chain(others).collect(),
+            Computing::Gpus => others.collect(),
+            Computing::Host => vec![host],
+        };
+        Self { file, devices }
+    }
+
+    /// Its devices, in a schedule.
+    pub fn add(&self, to: &mut Schedule) -> Vec<DeviceModel> {
+        device_model::add(&self.file, &self.devices, to)
+    }
+
+    /// What a node tells of its devices.
+    pub fn infos(&self) -> Vec<DeviceInfo> {
+        self.add(&mut Schedule::default())
+            .iter()
+            .map(info)
+            .collect()
+    }
+}
+
+/// What a node tells of a device, which computes in single precision.
+fn info(model: &DeviceModel) -> DeviceInfo {
+    let device = &model.device;
+    DeviceInfo {
+        name: device.name.clone(),
+        flops: model.flops(false).unwrap_or(f64::INFINITY),
+        memory_bandwidth: model.memory_bandwidth(),
+        link_bandwidth: device.link_bandwidth.unwrap_or(f64::INFINITY),
+        depth: if device.shares_host_memory { 1 } else { DEPTH },
+    }
+}
+
+/// The busiest of all devices, links and drivers of a run that took so many seconds; none
+/// if it took no time. Of equally busy ones it is the first.
+fn busiest(
+    nodes: &[Node],
+    fluid: &Fluid,
+    switch: Option<bandwidth_sharing::Resource>,
+    seconds: f64,
+) -> Option<Busiest> {
+    let all = nodes.iter().enumerate().flat_map(|(rank, node)| {
+        let shares_link = node.out == node.into;
+        of_node(rank as u32, node).chain([
+            (Resource::LinkOut(rank as u32), fluid.seconds(node.out)),
+            (
+                Resource::LinkIn(rank as u32),
+                if shares_link {
+                    0.0
+                } else {
+                    fluid.seconds(node.into)
+                },
+            ),
+        ])
+    });
+    let switch = switch.map(|switch| (Resource::Switch, fluid.seconds(switch)));
+    most(all.chain(switch)).map(|(resource, busy)| Busiest {
+        resource,
+        // A kernel whose result is not wanted any more may end after the run.
+        share: (busy / seconds).min(1.0),
+    })
+}
+
+/// The first of those with the greatest value above 0.
+fn most(all: impl Iterator<Item = (Resource, f64)>) -> Option<(Resource, f64)> {
+    let busy = all.filter(|(_, seconds)| *seconds > 0.0);
+    busy.reduce(|most, other| if other.1 > most.1 { other } else { most })
+}
+
+/// The devices and the driver of a node, with the seconds in which each was busy.
+fn of_node(rank: u32, node: &Node) -> impl Iterator<Item = (Resource, f64)> {
+    let seconds = |ns: u64| ns as f64 * 1e-9;
+    let devices = node.devices.iter().flat_map(move |device| {
+        let name = || device.info.name.clone();
+        let [copies_in, copies_out] = device.copying;
+        [
+            (Resource::Device(rank, name()), seconds(device.busy)),
+            (
+                Resource::DeviceLink(rank, name()),
+                seconds(copies_in.max(copies_out)),
+            ),
+        ]
+    });
+    let handling = node.handling.iter().copied().fold(0, Nanos::max);
+    devices.chain([(Resource::Driver(rank), seconds(handling))])
 }

@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use super::busiest::busiest;
-use super::device::{Begun, Command};
 use super::events::{Events, SimulatedEvent};
-use super::node::Node;
+use super::node::{Begun, Command, Node};
 use super::tasks::{SimulatedChain, SubtaskKernel, Tasks};
-use super::{Cluster, Options, Report, SimulateError};
+use super::{Cluster, Options, Report, SimulateError, busiest};
 use crate::graph::able;
 use crate::machine::cluster::NetworkSpec;
 use crate::runtime::IdMap;

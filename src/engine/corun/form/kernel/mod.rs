@@ -18,23 +18,22 @@
 //!
 //! The examination holds for the data that it has seen. Where stores depend on data that
 //! change, two images may have unlike changes of one byte. Then the step runs again from
-//! its base, undivided (`again`).
+//! its base, undivided (`undivided`).
 
-mod again;
-mod copy;
 mod examine;
 mod images;
 mod slices;
 mod trial;
-mod verify;
+mod undivided;
 
 pub use examine::{Examined, SliceTrials, examine};
 pub use images::lacking;
-pub use verify::undivided;
+pub use undivided::undivided;
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
+use self::undivided::{Clash, Clashes};
 use super::{Arrivals, Form, Later, OnDevices, Space, too_small};
 use crate::corun::context::{Context, Purpose};
 use crate::corun::host_memory::data;
@@ -47,7 +46,6 @@ use crate::scope::RuntimeScope;
 use crate::verify::Compared;
 use crate::workload::Divisible;
 use crate::workload::kernel::{UserKernel, ranges};
-use again::{Clash, Clashes};
 use images::Images;
 use pdawl_core::graph::spec::Direction;
 
@@ -213,7 +211,7 @@ impl<'a> KernelForm<'a> {
     fn reset_results(&mut self, context: &mut Context) -> Result<(), CorunError> {
         for buffer in self.buffers.iter().filter(|b| b.direction.writes()) {
             let HostBuffer { base, result, .. } = *buffer;
-            copy::copy(&mut *context.runtime, base, result, buffer.bytes)?;
+            images::copy(&mut *context.runtime, base, result, buffer.bytes)?;
         }
         Ok(())
     }

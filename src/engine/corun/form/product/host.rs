@@ -5,8 +5,7 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::division::MOST_SUMS;
-use super::store::{Slots, Store, runs};
+use super::store::{MOST_SUMS, Slots, Store, runs};
 use super::sums::{by_units, squares, total};
 use crate::codelet::Precision;
 use crate::codelet::spmv::UnitSums;
