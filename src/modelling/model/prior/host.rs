@@ -8,8 +8,7 @@
 //! case.
 
 use super::product::lost;
-use crate::model::case::{Case, DevicePart, Superstep};
-use crate::model::derived::{Derived, HALO, tiles};
+use crate::model::case::{Case, Derived, DevicePart, HALO, Superstep, tiles};
 use crate::model::descriptors::{Descriptors, DeviceFigures, HostFigures};
 
 /// Chunks that are under way at once: one runs, one follows.

@@ -1,7 +1,6 @@
 //! The step of a product on a device with device memory.
 
-use crate::model::case::{Case, DevicePart};
-use crate::model::derived::Derived;
+use crate::model::case::{Case, Derived, DevicePart};
 use crate::model::descriptors::{Descriptors, DeviceFigures, HostFigures};
 
 /// Commands of a streamed chunk: writes of columns, values and rows' ends, the

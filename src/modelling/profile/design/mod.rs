@@ -1,12 +1,11 @@
 //! The configurations that a model learns most from, the most informative first. Pure.
 //!
 //! A design is a prefix of an order, and every prefix spans the space. The space has sizes
-//! ([`Space`]) and the settings of a pool ([`host`]) or a device
+//! ([`Space`]) and the settings of a pool or a device
 //! ([`device`]). GPUs stream because little of their memory is used, so that small
 //! grids already show both sides of its limit.
 
 pub mod device;
-pub mod host;
 mod space;
 
 #[cfg(test)]
@@ -54,10 +53,10 @@ impl Candidate {
 pub fn design(space: &Space, kind: ModelKind, count: usize) -> Vec<Configuration> {
     let grids = space::grids(space);
     match kind {
-        ModelKind::Cpu => filled(host::pools(space, &grids), count),
+        ModelKind::Cpu => filled(device::pools(space, &grids), count),
         ModelKind::Gpu => {
             let each = space.gpus.iter().map(|gpu| match gpu.own {
-                false => filled(host::shared(gpu, &grids), count),
+                false => filled(device::shared(gpu, &grids), count),
                 true => {
                     let resident = filled(device::resident(gpu, &grids), count);
                     let streamed = filled(device::streamed(gpu, &grids), count);
