@@ -8,8 +8,7 @@ use std::ops::Range;
 
 use super::MatrixError;
 use super::control::Control;
-use super::csr::Csr;
-use super::memory::zeros;
+use super::csr::{Csr, zeros};
 use super::rows::{RowBlock, accumulate, divide, map, threads};
 
 /// A part of a matrix's entries, with indices from 0.

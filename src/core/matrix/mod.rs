@@ -8,7 +8,7 @@
 //! * [`stats`] has the statistics of a matrix.
 //! * [`npy`] reads dense matrices from NPY files, tile by tile, and writes them.
 //! * `assemble` sorts entries into rows, `rows` divides a matrix's arrays among
-//!   threads and runs these. `memory` checks that a matrix fits,
+//!   threads and runs these,
 //!   `checksum` detects changed files, and [`control`] is progress and interruption.
 
 mod assemble;
@@ -17,9 +17,7 @@ mod checksum;
 pub mod control;
 pub mod csr;
 pub mod generate;
-mod in_its_place;
 pub mod market;
-mod memory;
 pub mod npy;
 mod rows;
 pub mod source;
@@ -97,4 +95,27 @@ pub enum FileError {
     /// Such as an interruption.
     #[error(transparent)]
     Matrix(#[from] MatrixError),
+}
+
+/// What these first bytes of a file are, if they are of something that stands for the file, and
+/// the remedy.
+fn in_its_place(begin: &[u8]) -> Option<(&'static str, &'static str)> {
+    if begin.starts_with(b"version https://git-lfs") {
+        return Some((
+            "a pointer of Git LFS, which stands for the file",
+            "fetch the file itself with `git lfs pull`",
+        ));
+    }
+    let begin = begin.strip_prefix(b"\xef\xbb\xbf").unwrap_or(begin);
+    match begin.trim_ascii_start().first() {
+        Some(b'<') => Some((
+            "an HTML or XML page, as servers send in place of a file",
+            "see what it says, and fetch the file itself",
+        )),
+        Some(b'{') => Some((
+            "a JSON text, as servers send in place of a file",
+            "see what it says, and fetch the file itself",
+        )),
+        _ => None,
+    }
 }

@@ -7,7 +7,6 @@
 
 mod data;
 mod ledger;
-mod links;
 mod paces;
 pub mod rate;
 mod state;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::data::{Data, Missing};
 use super::ledger::{BrokenRule, Completion, Ledger};
-use super::links::Links;
+use super::paces::Links;
 use super::rate::Kinds;
 use crate::cluster::NodeId;
 use crate::cluster::info::{NodeInfo, Nodes};

@@ -16,7 +16,6 @@ pub mod gantt;
 pub mod intervals;
 pub mod nodes;
 pub mod summary;
-pub mod utilisation;
 
 use std::ops::Range;
 

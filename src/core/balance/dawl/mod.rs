@@ -7,7 +7,7 @@
 //! 1. First shares: from equal probes where the engine ran some, else equal shares
 //!    ([`Dawl::plan`] of the first step; `lone_device`).
 //! 2. Configuration: the plan says what each device holds.
-//! 3. Run and time: `observe` reads each step's report; [`rates`] keeps the
+//! 3. Run and time: [`rates`] reads each step's report, and keeps the
 //!    estimates.
 //! 4. The next chunk goes to the device that is free first: [`chunks`], at the
 //!    [`granularity`] that the timings suggest.
@@ -26,7 +26,6 @@ pub mod chunks;
 pub mod granularity;
 mod guide;
 mod lone_device;
-mod observe;
 pub mod partition;
 pub mod rates;
 mod shares;

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::SpecError;
 use super::dag::{DagSpec, Edge, Location};
 use super::resolve::{Argument, Buffer, Kernel};
-use crate::graph::topology::topological_order;
+use crate::graph::task_graph::topological_order;
 
 impl DagSpec {
     /// Checks the graph with these kernels, in the order of its own.

@@ -4,7 +4,7 @@
 //!
 //! * [`KernelSpec`] is a kernel file: `raw` has its fields, in the forms in
 //!   which they are written. With
-//!   values of its symbols it becomes a [`Kernel`] (`resolve`, `compiled`).
+//!   values of its symbols it becomes a [`Kernel`] (`resolve`).
 //! * [`dag`] reads graphs, in three forms, and `check` checks them.
 //! * `agree` compares a kernel file with its source and with a compiler's answers;
 //!   [`mod@infer`] makes a kernel file from a source.
@@ -19,7 +19,6 @@ mod agree;
 #[cfg(test)]
 mod changed_tests;
 mod check;
-mod compiled;
 pub mod dag;
 pub mod fill;
 pub mod infer;

@@ -22,8 +22,8 @@ use pdawl_profiler::file;
 
 use super::checksum::{ChecksumReader, Digest};
 use super::control::Control;
-use super::csr::Csr;
-use super::{FileError, MatrixError, memory};
+use super::csr::{self, Csr};
+use super::{FileError, MatrixError};
 use crate::matrix::checksum::Checksum;
 
 /// The ending that is added to the name of the text.
@@ -125,8 +125,8 @@ fn load_cache(
         };
     }
     let what = format!("{}: loading its cache", source.display());
-    let needed = memory::matrix_bytes(header.rows, header.nonzeros);
-    memory::check(&what, needed, memory)?;
+    let needed = csr::matrix_bytes(header.rows, header.nonzeros);
+    csr::check_memory(&what, needed, memory)?;
 
     let enough = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -207,8 +207,8 @@ pub fn read(path: &Path, memory: Option<u64>, control: &mut Control) -> Result<C
     let file = file::regular(path).map_err(Unusable::Io);
     let csr = file.and_then(begin).and_then(|(mut file, header)| {
         let what = format!("{}: loading it", path.display());
-        let needed = memory::matrix_bytes(header.rows, header.nonzeros);
-        memory::check(&what, needed, memory)?;
+        let needed = csr::matrix_bytes(header.rows, header.nonzeros);
+        csr::check_memory(&what, needed, memory)?;
         read_arrays(&header, &mut file, control)
     });
     let source = match csr {
@@ -297,9 +297,9 @@ fn read_arrays(
     file: &mut impl Read,
     control: &mut Control,
 ) -> Result<Csr, Unusable> {
-    let mut starts = memory::zeros::<u64>(header.rows.saturating_add(1))?;
-    let mut column_of = memory::zeros::<u32>(header.nonzeros)?;
-    let mut values = memory::zeros::<f64>(header.nonzeros)?;
+    let mut starts = csr::zeros::<u64>(header.rows.saturating_add(1))?;
+    let mut column_of = csr::zeros::<u32>(header.nonzeros)?;
+    let mut values = csr::zeros::<f64>(header.nonzeros)?;
     let mut checksum = header.checksum_of_sizes();
     let (mut done, total) = (0, header.length());
     for array in [
@@ -414,7 +414,7 @@ impl Header {
 
     /// Bytes of the whole file.
     pub fn length(&self) -> u64 {
-        (size_of::<Self>() as u64).saturating_add(memory::matrix_bytes(self.rows, self.nonzeros))
+        (size_of::<Self>() as u64).saturating_add(csr::matrix_bytes(self.rows, self.nonzeros))
     }
 
     /// Whether the matrix was read from this text.

@@ -2,8 +2,7 @@
 
 use crate::matrix::MatrixError;
 use crate::matrix::control::Control;
-use crate::matrix::csr::Csr;
-use crate::matrix::memory::zeros;
+use crate::matrix::csr::{Csr, zeros};
 use crate::matrix::rows::{accumulate, divide, map};
 use crate::random::mixed;
 

@@ -2,7 +2,7 @@
 //! symmetric or skew-symmetric, plain, compressed with gzip, or in a tar archive.
 //!
 //! * [`read()`] and [`write()`] read and write a file.
-//! * `header` parses the first lines, and `entries` the others.
+//! * `parse` parses lines.
 //!   [`line_error`] has the errors of lines.
 //! * `text` is divided into blocks of whole lines, which are taken out of what the file is
 //!   packed in (`packed`). Without the crate's feature
@@ -17,11 +17,10 @@
 
 #[cfg(not(feature = "matrix-files"))]
 mod absent;
-mod entries;
-mod header;
 pub mod line_error;
 #[cfg(feature = "matrix-files")]
 mod packed;
+mod parse;
 mod read;
 mod text;
 

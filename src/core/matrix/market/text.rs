@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::packed;
 use crate::matrix::checksum::{ChecksumReader, Digest};
-use crate::matrix::in_its_place::in_its_place;
+use crate::matrix::in_its_place;
 
 /// Bytes by which a file is recognised: the header of an archive's first member.
 const BEGIN: usize = 512;

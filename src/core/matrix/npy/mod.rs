@@ -1,16 +1,13 @@
 //! Dense matrices in NPY files, the format of `numpy.save`.
 //!
-//! `npyz` reads and writes headers; `header` gives it those of all versions of NumPy.
+//! `npyz` reads and writes headers; `header` gives it those of all versions of NumPy, and says what the elements may be.
 //! Numbers are read where they are needed, in pieces, so that a matrix is never in memory
-//! twice; those of a pipe are copied into a temporary file first. `element` says what the
-//! elements may be, `write` writes headers. Both C and Fortran order and both byte orders
+//! twice; those of a pipe are copied into a temporary file first. `write` writes headers. Both C and Fortran order and both byte orders
 //! are read; C order and this machine's bytes are written. Without the crate's feature
 //! `matrix-files` no file can be opened (`open`) or written.
 //!
 //! Source: `numpy.lib.format`, NumPy's documentation of the format.
 
-#[cfg(feature = "matrix-files")]
-mod element;
 #[cfg(feature = "matrix-files")]
 mod header;
 #[cfg(feature = "matrix-files")]

@@ -11,7 +11,6 @@ pub mod graph;
 mod kernel;
 mod lu;
 mod operation;
-mod placement;
 mod product;
 pub mod program;
 mod sort;
@@ -23,15 +22,14 @@ use std::sync::Arc;
 pub use bands::{Bands, BandsWorkload};
 pub use cholesky::Cholesky;
 pub use contents::{
-    Contents, Fill, FillError, Layout, definite, generated, generated_as, of_file, of_memory,
-    rounded,
+    Contents, Fill, FillError, Layout, Placement, definite, generated, generated_as, of_file,
+    of_memory, rounded,
 };
 pub use convolution::ConvolutionWorkload;
 pub use fft::FftWorkload;
 pub use kernel::{KernelWorkload, NotDivided};
 pub use lu::{LuWorkload, panel_width};
 pub use operation::{DenseSizes, Lone, Operation, OperationError, Place, Placed};
-pub use placement::Placement;
 pub use product::Product;
 pub use sort::{SortSamples, SortWorkload, order, sort, sort_alone};
 pub use tiles::Fit;

@@ -4,7 +4,7 @@
 //! The kernel is divided along one dimension, the *axis*, into units of one or several
 //! work-groups. A device computes a range of units as one launch with a global offset.
 //! Its buffers have their full size, so indices equal those of the undivided launch.
-//! `preamble` corrects the group numbers, the number of groups and the global size.
+//! Code before its source corrects the group numbers, the number of groups and the global size.
 //!
 //! The source does not show for certain how a kernel can be divided, and which part of
 //! a buffer a unit uses. An engine determines both by running parts of the kernel, and
@@ -16,7 +16,6 @@
 mod axis;
 pub mod compare;
 mod graph;
-mod preamble;
 #[cfg(test)]
 mod tests;
 
@@ -25,8 +24,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use super::Sink;
-pub use axis::{Axis, MOST_UNITS, ranges};
-pub use preamble::{Extent, work_items};
+pub use axis::{Axis, Extent, MOST_UNITS, ranges, work_items};
 
 use super::Divisible;
 use crate::codelet::{
@@ -302,7 +300,7 @@ fn codelet(
     [local, quick]: [Option<&[u64]>; 2],
     axis: Axis,
 ) -> Arc<Codelet> {
-    let text = preamble::before(&kernel.text, &kernel.source, &kernel.global, local);
+    let text = axis::preamble(&kernel.text, &kernel.source, &kernel.global, local);
     let source = KernelSource::new(
         text,
         kernel.source.display().to_string(),

@@ -16,14 +16,13 @@
 //! layer is exactly the paper's graph.
 //!
 //! * [`numbers`] has the random input and weights.
-//! * `layers` adds the kernels to a `builder`, layer by layer: eight of a head, or five of
+//! * `layers` adds the kernels, layer by layer: eight of a head, or five of
 //!   many heads at once (heads along a dimension of the NDRange, K read transposed).
 //! * `verify` computes the same in double precision, sequentially, with what rounding may
 //!   change (`uncertain`), and [`Transformer::verify`] compares.
 //!
 //! Every kernel computes in single precision, and rounds its result once, when it stores it.
 
-mod builder;
 mod layers;
 pub mod numbers;
 mod uncertain;
@@ -34,8 +33,7 @@ mod tests;
 
 use thiserror::Error;
 
-pub use builder::KernelRole;
-pub use layers::{KernelPart, Layers};
+pub use layers::{KernelPart, KernelRole, Layers};
 pub use verify::{Reference, Verification};
 
 use crate::codelet::{NumberFormat, add_norm};

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::usage::Known;
-use super::{Token, condition, is_name};
+use super::{Token, is_name, preprocess};
 use crate::codelet::AddressSpace;
 pub(super) use crate::codelet::opencl_c::{behind, close, parts};
 
@@ -96,7 +96,7 @@ fn required_local(head: &[Token]) -> Option<Vec<u64>> {
 
 /// The value of a constant expression.
 fn constant(tokens: &[Token]) -> Option<u64> {
-    condition::value(tokens).and_then(|value| u64::try_from(value).ok())
+    preprocess::value(tokens).and_then(|value| u64::try_from(value).ok())
 }
 
 fn parameters(tokens: &[Token]) -> Vec<Parameter> {

@@ -15,7 +15,6 @@
 //! read and written.
 
 mod brackets;
-mod condition;
 mod division;
 mod function;
 mod macros;

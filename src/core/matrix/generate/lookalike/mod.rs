@@ -20,9 +20,9 @@ use web::Web;
 use self::fit::Fit;
 use super::fill;
 use super::fill::{fill, mix, starts};
+use crate::matrix::MatrixError;
 use crate::matrix::control::Control;
-use crate::matrix::csr::{Csr, MOST};
-use crate::matrix::{MatrixError, memory};
+use crate::matrix::csr::{self, Csr, MOST};
 
 pub use known::{KNOWN, KnownMatrix};
 
@@ -95,8 +95,8 @@ impl LookAlike {
         control: &mut Control,
     ) -> Result<Csr, MatrixError> {
         let Size { rows, nonzeros, .. } = self.size;
-        let needed = memory::matrix_bytes(rows.into(), nonzeros);
-        memory::check(&format!("making a {}", self.name()), needed, memory)?;
+        let needed = csr::matrix_bytes(rows.into(), nonzeros);
+        csr::check_memory(&format!("making a {}", self.name()), needed, memory)?;
         control.report("generating", 0, 0)?;
         let lengths = RowLengths::of(&self.known, self.size);
         let order = Permutation::new(rows, seed);

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::place::{after, before, is_global_word, is_loaded, is_variable, outside_of_subscripts};
-use super::statements::{Body, Statement, read};
+use super::statements::{
+    Body, Statement, after, before, is_global_word, is_loaded, is_variable, outside_of_subscripts,
+    read,
+};
 use super::{Flow, Indivisible, Node};
 use crate::codelet::AddressSpace;
 use crate::graph::spec::source::function::{Function, close, parts};

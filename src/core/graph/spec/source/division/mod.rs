@@ -11,10 +11,10 @@
 //! so a trial tells it for all of them. All assignments to a variable count wherever they
 //! stand, with the conditions around them. What is not understood counts as data.
 //!
-//! * `statements` reads a function's body, `body` adds a function to the graph of values, and `place` has where in expressions names stand.
+//! * `statements` reads a function's body and finds where in expressions names
+//!   stand, and `body` adds a function to the graph of values.
 
 mod body;
-mod place;
 mod statements;
 #[cfg(test)]
 mod tests;
