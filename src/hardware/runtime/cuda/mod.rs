@@ -11,8 +11,7 @@
 //!   was faster.
 //! * A kernel's OpenCL C is compiled by NVIDIA's OpenCL compiler ([`super::opencl`]) or by
 //!   NVRTC (`nvrtc`), as `compiler` chooses; [`ptx`] translates the PTX and `program` loads it.
-//! * `handle` owns CUDA objects, `error` explains error codes, `memory` has host memory,
-//!   `toolkit` finds folders of CUDA's toolkits.
+//! * `handle` owns CUDA objects, `error` explains error codes, and `memory` has host memory.
 //!
 //! Without the crate's feature `cuda` only [`ptx`] and the answer that there is no CUDA
 //! exist (`absent`).
@@ -31,8 +30,6 @@ mod discover;
 #[cfg(feature = "cuda")]
 mod error;
 #[cfg(feature = "cuda")]
-mod gate;
-#[cfg(feature = "cuda")]
 mod graph;
 #[cfg(feature = "cuda")]
 mod handle;
@@ -49,8 +46,6 @@ mod program;
 pub mod ptx;
 #[cfg(feature = "cuda")]
 mod serve;
-#[cfg(feature = "cuda")]
-mod toolkit;
 
 #[cfg(not(feature = "cuda"))]
 pub use absent::{discover, open};

@@ -11,7 +11,7 @@ use opencl3::device::{CL_DEVICE_TYPE_ALL, Device};
 use opencl3::platform::get_platforms;
 use serde::{Deserialize, Serialize};
 
-use super::pocl_cache;
+use super::warnings;
 
 /// The variable that names layers; a loader that knows layers contains it as text.
 pub const LAYERS: &str = "OPENCL_LAYERS";
@@ -154,7 +154,7 @@ pub(super) fn hazard(vendors: &Path) -> Option<String> {
     };
     let files = files_ending(vendors, "icd");
     let found = files.iter().find_map(of_file);
-    found.or_else(|| pocl_cache::hazard(&files))
+    found.or_else(|| warnings::hazard(&files))
 }
 
 /// The `.icd` files that can be read.

@@ -26,8 +26,9 @@ use opencl3::error_codes::{
 
 use super::device::OpenDevice;
 use super::handle::{Context, Kernel, Program};
-use super::pocl_cache::{self, is_pocl};
 use super::queue_program::option;
+use super::warnings;
+use super::warnings::is_pocl;
 use crate::codelet::{
     AddressSpace, KernelArgument, KernelSource, LocalSize, NdRange, OpenClKernel,
 };
@@ -158,7 +159,7 @@ fn capability(devices: &[cl_device_id]) -> String {
 /// The error of a kernel that this device's compiler does not accept. PoCL's log says nothing
 /// of a cache that it cannot write.
 fn refused(source: &KernelSource, device: &OpenDevice, mut log: String) -> RuntimeError {
-    let of_pocl = is_pocl(&device.info.driver).then(pocl_cache::fault);
+    let of_pocl = is_pocl(&device.info.driver).then(warnings::fault);
     if let Some(fault) = of_pocl.flatten() {
         log = format!("{log}\n{fault}");
     }

@@ -1,12 +1,12 @@
 //! Warnings about the OpenCL installation, each with its remedy.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
 use super::loader::{VENDORS, files_ending};
-use super::pocl_cache;
 use super::{FoundDevice, loader};
 use crate::machine::DeviceKind;
 use crate::machine::host::Memory;
@@ -36,7 +36,7 @@ const RUSTICL: &str = "rusticl";
 
 /// Why the platform of this name may have no devices, and the remedy.
 pub(super) fn no_devices(platform: &str) -> String {
-    let of_pocl = pocl_cache::is_pocl(platform).then(pocl_cache::fault);
+    let of_pocl = is_pocl(platform).then(fault);
     if let Some(fault) = of_pocl.flatten() {
         return format!(": {fault}");
     }
@@ -243,18 +243,67 @@ fn cgroup_warning(memory: &Memory) -> Option<String> {
 pub(super) fn ignored_affinity(found: &FoundDevice) -> Option<String> {
     let allowed = std::thread::available_parallelism().ok()?.get();
     let taken = found.info.compute_units as usize;
-    (pocl_cache::is_pocl(&found.info.driver)
-        && found.info.kind == DeviceKind::Cpu
-        && taken > allowed)
-        .then(|| {
+    (is_pocl(&found.info.driver) && found.info.kind == DeviceKind::Cpu && taken > allowed).then(
+        || {
             format!(
                 "{} takes {taken} cores where this process may use {allowed}: set \
              POCL_MAX_PTHREAD_COUNT={allowed}",
                 found.info.name
             )
-        })
+        },
+    )
 }
 
 #[cfg(test)]
 #[path = "warnings_tests.rs"]
 mod tests;
+
+// PoCL's cache of compiled kernels. Without it PoCL (3.1) lists no devices, or builds no
+// program, and tells no reason.
+
+/// The variable by which a user sets the folder.
+const VARIABLE: &str = "POCL_CACHE_DIR";
+
+/// Whether a platform or a driver is PoCL.
+pub(super) fn is_pocl(driver: &str) -> bool {
+    driver.starts_with("Portable Computing Language")
+}
+
+/// What PoCL does not survive, if one of these `.icd` files registers it.
+pub(super) fn hazard(registered: &[PathBuf]) -> Option<String> {
+    let is_pocl = |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains("pocl"));
+    let is_empty = std::env::var_os(VARIABLE).is_some_and(|value| value.is_empty());
+    (is_empty && registered.iter().any(is_pocl)).then(|| {
+        format!(
+            "{VARIABLE} is empty, which PoCL does not survive, so OpenCL is not used: unset it, or \
+             set it to a folder that can be written"
+        )
+    })
+}
+
+/// What PoCL cannot do with its cache, and the remedy; nothing if the cache is in order.
+pub(super) fn fault() -> Option<String> {
+    fault_of(folder(|name| std::env::var_os(name)))
+}
+
+/// Where PoCL has its cache in this environment.
+fn folder(variable: impl Fn(&str) -> Option<OsString>) -> PathBuf {
+    let set = |name| variable(name).filter(|value| !value.is_empty());
+    let of_user = || {
+        let cache = set("XDG_CACHE_HOME").map(PathBuf::from);
+        let home = || variable("HOME").map(|home| PathBuf::from(home).join(".cache"));
+        let cache = cache.or_else(home).unwrap_or_else(|| "/tmp".into());
+        cache.join("pocl/kcache")
+    };
+    set(VARIABLE).map_or_else(of_user, PathBuf::from)
+}
+
+fn fault_of(folder: PathBuf) -> Option<String> {
+    let made = fs::create_dir_all(&folder).and_then(|()| tempfile::tempfile_in(&folder));
+    let why = made.err()?;
+    Some(format!(
+        "PoCL cannot write its cache of compiled kernels, {}: {why}; set {VARIABLE} to a folder \
+         that can be written",
+        folder.display()
+    ))
+}

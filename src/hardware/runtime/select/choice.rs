@@ -1,4 +1,5 @@
-//! Through which driver NVIDIA's GPUs are opened. It is one choice of the process: a GPU
+//! Choices of the process: whether CUDA's libraries may serve beside our kernels, and through which
+//! driver NVIDIA's GPUs are opened. The latter is one choice of the process: a GPU
 //! that was opened through both would have two contexts, whose commands and memory know
 //! nothing of one another.
 

@@ -6,7 +6,7 @@
 //! * [`schedule`] decides when each command begins and ends; both are pure and
 //!   know nothing of memory or drivers;
 //! * `device_model` turns a machine file into devices, and a command into its
-//!   demand on them; `peers` are the direct links between devices; `noise` varies
+//!   demand on them; `noise` varies
 //!   the demand;
 //! * `memory` counts memory, and carries bytes if the run has data;
 //! * [`SimOptions`] holds the options, faults among them;
@@ -24,7 +24,6 @@ pub mod device_model;
 mod memory;
 pub mod noise;
 mod options;
-mod peers;
 mod runtime;
 pub mod schedule;
 mod series;
