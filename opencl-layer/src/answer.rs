@@ -1,9 +1,9 @@
-//! Answers to the `clGet...Info` functions.
+//! Answers to the `clGet...Info` functions, also of later versions.
 
 use std::ptr;
 
 use libc::c_void;
-use opencl_sys::{CL_INVALID_VALUE, cl_int, cl_uint, *};
+use opencl_sys::*;
 
 use crate::boundary::status;
 use crate::handle::{Kind, Ref};

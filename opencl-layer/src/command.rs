@@ -6,7 +6,6 @@ use std::ops::Range;
 use libc::c_void;
 use opencl_sys::*;
 
-use super::own_queue::Lane;
 use crate::call::{Call, Waits};
 use crate::context::Context;
 use crate::event::Event;
@@ -14,6 +13,7 @@ use crate::form::Form;
 use crate::handle::{self, Ref};
 use crate::launch::Launch;
 use crate::mem::Mem;
+use crate::own_queue::Lane;
 use crate::queue::Queue;
 use crate::status::Fallible;
 

@@ -8,21 +8,21 @@ use libc::c_void;
 use opencl_sys::*;
 use pdawl::policy::auto_fit::TransferCosts;
 
-use super::domain::Variants;
-use super::own_queue::Lane;
-use super::pinned::Transit;
-use super::process_end::Ending;
 use crate::call::Waits;
 use crate::device::Device;
 use crate::domain::{Domain, Notify};
 use crate::drivers::{Driver, RealDevice};
 use crate::handle::{Handles, Ref, kind};
+use crate::host_memory::Transit;
 use crate::lock::{Guard, ISSUING, Mutex};
 use crate::native::Native;
+use crate::own_queue::Lane;
 use crate::own_queue::{OwnQueue, Site};
+use crate::process_end::Ending;
 use crate::scheduling;
 use crate::settings::Mapping;
 use crate::status::Fallible;
+use crate::variant::Variants;
 
 pub mod calls;
 

@@ -8,7 +8,6 @@ use libc::{c_char, c_void};
 use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::*;
 
-use super::own_queue::Lane;
 use crate::answer::{Answer, Answers};
 use crate::argument::{Argument, Kept, Takes};
 use crate::boundary::{object, status};
@@ -19,6 +18,7 @@ use crate::drivers::number;
 use crate::form::{Form, ProgramKey};
 use crate::handle::{Ref, kind};
 use crate::lock::{ARGUMENTS, KERNEL, Mutex, SHAPES};
+use crate::own_queue::Lane;
 use crate::program::{Accesses, Program, SeparateGroups};
 use crate::records::Records;
 use crate::shape::{Shape, ShapeOf};

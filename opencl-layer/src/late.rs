@@ -9,14 +9,14 @@ use std::sync::Arc;
 use libc::c_void;
 use opencl_sys::{CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, cl_int, cl_mem};
 
-use super::own_queue::Lane;
 use crate::call::Waits;
 use crate::context::Context;
 use crate::native::{Native, UserEvent, when_all_ended};
+use crate::own_queue::Lane;
 use crate::own_queue::OwnQueue;
+use crate::process_end::WRITES;
 use crate::process_end::while_alive;
 use crate::status::Fallible;
-use crate::worker::WRITES;
 
 /// A write from host memory, which stays until the write has ended.
 pub struct LateWrite {

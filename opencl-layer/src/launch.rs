@@ -6,13 +6,13 @@ use std::sync::{Arc, OnceLock};
 use opencl_sys::*;
 use pdawl::profile::kernels::KernelKey;
 
-use super::own_queue::Lane;
 use crate::argument::Argument;
 use crate::call::Call;
 use crate::form::Form;
 use crate::handle::Ref;
 use crate::kernel::{Kernel, Set};
 use crate::mem::Mem;
+use crate::own_queue::Lane;
 use crate::queue::Queue;
 use crate::records::{self, DivisionRecord, KernelRecord, numbers};
 use crate::shape::{Shape, ShapeOf};

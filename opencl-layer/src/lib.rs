@@ -9,9 +9,9 @@
 //!
 //! | module | what the row is |
 //! |---|---|
-//! | `layer`, `exports`, `table`, `leaks`, `absent` | What loaders call, and the table of all functions. It ties the rest together: it tells parts below what to ask of those above. `layer` puts the platform in front of programs; `leaks` says which objects they have left, and `absent` answers for what this platform does not have. |
+//! | `layer`, `table`, `leaks`, `absent` | What loaders call, and the table of all functions. It ties the rest together: it tells parts below what to ask of those above. `layer` puts the platform in front of programs; `leaks` says which objects they have left, and `absent` answers for what this platform does not have. |
 //! | `extension`, `properties`, `scheduling/calls`, `context/calls`, `queue/calls`, `event/calls`, `program/compile`, `program/calls`, `mem/calls`, `platform/calls`, `device/calls` | Functions of objects. `properties` maps functions of later versions to those of 1.2, and `scheduling/calls` has MultiCL's interface for programs that know us (`include/CL/cl_pdawl.h`). |
-//! | `map`, `image_transfer`, `image`, `transfer`, `synchronize`, `launch/calls` | The kinds of commands, and images. |
+//! | `map`, `image`, `transfer`, `synchronize`, `launch/calls` | The kinds of commands, and images. |
 //! | `submit` | Takes commands. |
 //! | `schedule` | Decides where commands go: it measures kernels, predicts, and maps queues. |
 //! | `divide` | Runs the parts of one launch at several places. |
@@ -23,8 +23,8 @@
 //! | `records` | What is known of launches, in this process and before. |
 //! | `argument`, `program`, `sampler`, `mem`, `queue`, `context`, `platform`, `device` | OpenCL's objects. One of ours has an object of each driver that needs one. |
 //! | `scheduling`, `answer`, `known`, `handle` | The objects that programs hold by pointer, and what they say. |
-//! | `boundary`, `process_end`, `worker` | The C boundary, threads, and the end of objects and of the process. |
-//! | `clock`, `host_memory`, `pinned`, `own_queue`, `call`, `native`, `domain`, `drivers` | Drivers: their devices, contexts, queues, events and memory, and one clock for their times. |
+//! | `boundary`, `process_end` | The C boundary, threads, and the end of objects and of the process. |
+//! | `clock`, `host_memory`, `own_queue`, `call`, `variant`, `native`, `domain`, `drivers` | Drivers: their devices, contexts, queues, events and memory, and one clock for their times. |
 //! | `own_time`, `settings`, `shape`, `form`, `status`, `dispatch`, `lock` | Settings, the shapes of launches and of their parts, results, the address of the table, and locks. |
 //!
 //! # Locks
@@ -87,14 +87,12 @@ mod divide;
 mod domain;
 mod drivers;
 mod event;
-mod exports;
 mod extension;
 mod form;
 mod handle;
 mod host_memory;
 mod host_view;
 mod image;
-mod image_transfer;
 mod issue;
 mod kernel;
 mod known;
@@ -109,7 +107,6 @@ mod native;
 mod order;
 mod own_queue;
 mod own_time;
-mod pinned;
 mod platform;
 mod process_end;
 mod program;
@@ -127,7 +124,7 @@ mod submit;
 mod synchronize;
 mod table;
 mod transfer;
-mod worker;
+mod variant;
 
 #[cfg(test)]
 #[path = "../../tests/fixtures/own_home.rs"]

@@ -9,14 +9,14 @@ use libc::c_void;
 use opencl_sys::*;
 use pdawl::residency::Regions;
 
-use super::process_end::Ending;
 use crate::context::Context;
 use crate::domain::Own;
 use crate::handle::{Ref, kind};
 use crate::host_memory::HostMemory;
+use crate::host_memory::Pinned;
 use crate::lock::{COPIES, Guard, MAPS, Mutex, VIEW};
 use crate::native::Native;
-use crate::pinned::Pinned;
+use crate::process_end::Ending;
 use crate::status::{Fallible, driver_object};
 
 mod bring;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use opencl_sys::{CL_COMMAND_BARRIER, CL_COMMAND_MARKER, CL_QUEUE_OUT_OF_ORDER_EXEC_MODE_ENABLE};
 
-use super::own_queue::Lane;
 use crate::call::Waits;
 use crate::command::Command;
 use crate::event::Event;
 use crate::native::Native;
+use crate::own_queue::Lane;
 use crate::queue::{Queue, State};
 use crate::status::Fallible;
 

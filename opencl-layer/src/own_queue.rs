@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use libc::c_void;
 use opencl_sys::cl_icd::cl_icd_dispatch;
-use opencl_sys::{CL_FALSE, cl_command_queue, cl_event, *};
+use opencl_sys::*;
 
 use crate::call::{Call, Waits};
 use crate::domain::{Domain, Own, set_argument};

@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use opencl_sys::*;
 
-use super::handle::Kept;
-use super::own_queue::Lane;
 use crate::clock;
 use crate::context::Context;
 use crate::device::Device;
+use crate::handle::Kept;
 use crate::handle::{Ref, kind};
 use crate::lock::{Guard, ISSUING, Mutex, QUEUE};
 use crate::native::Native;
+use crate::own_queue::Lane;
 use crate::scheduling;
 use crate::settings::{Mapping, settings};
 use crate::status::{Fallible, driver};

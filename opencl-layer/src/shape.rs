@@ -1,4 +1,4 @@
-//! The shapes of launches.
+//! The shapes of launches, and launches cut in blocks of groups.
 
 use std::ops::Range;
 

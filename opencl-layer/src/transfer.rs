@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::slice;
 
 use libc::c_void;
-use opencl_sys::{CL_INVALID_VALUE, *};
+use opencl_sys::*;
 
 use crate::call::enqueue as give;
 use crate::command::{Pointer, Use, Work};

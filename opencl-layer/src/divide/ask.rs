@@ -17,13 +17,12 @@ use crate::kernel::Set;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::order;
-use crate::process_end::while_alive;
+use crate::process_end::{EXAMINATIONS, while_alive};
 use crate::queue::{Queue, State};
 use crate::records::DivisionRecord;
 use crate::settings::settings;
 use crate::shape::{Cut, Shape, local_size};
 use crate::status::Fallible;
-use crate::worker::EXAMINATIONS;
 
 /// Begins to examine a launch's kernel at a place.
 ///

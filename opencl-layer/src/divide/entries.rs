@@ -12,7 +12,7 @@ use crate::launch::Launch;
 use crate::native::Native;
 use crate::program::SeparateGroups;
 use crate::queue::{Queue, State};
-use crate::records::{Deciding, DivisionRecord, KernelRecord, note_ended, store};
+use crate::records::{Deciding, DivisionRecord, KernelRecord, entry, note_ended};
 use crate::settings::settings;
 use crate::shape::Cut;
 
@@ -122,7 +122,7 @@ fn is_enough(kept: &Verdict, places: &[Place]) -> bool {
 /// What earlier runs have found out about launches with a key.
 fn kept(key: &str, launch: &Launch) -> Option<Verdict> {
     let places = &launch.kernel.program.context.places;
-    store::kept_division(key).filter(|kept| is_enough(kept, places))
+    entry::kept_division(key).filter(|kept| is_enough(kept, places))
 }
 
 /// Values of a kernel's scalars with which it is examined, at most. An examination takes the
@@ -132,7 +132,7 @@ const VALUES: usize = 3;
 /// The verdicts of a kernel with all values of its scalars.
 pub fn examined(launch: &Launch) -> Vec<Verdict> {
     let places = &launch.kernel.program.context.places;
-    let mut kept = store::kept_divisions(&begin(launch.record()));
+    let mut kept = entry::kept_divisions(&begin(launch.record()));
     kept.retain(|kept| is_enough(kept, places));
     kept
 }

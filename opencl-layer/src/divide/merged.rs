@@ -20,11 +20,10 @@ use crate::launch::Launch;
 use crate::mem::Mem;
 use crate::native::{Native, UserEvent, when_all_ended};
 use crate::own_queue::{Lane, OwnQueue};
-use crate::process_end::while_alive;
+use crate::process_end::{MERGES, while_alive};
 use crate::queue::{Queue, State};
 use crate::records::DivisionRecord;
 use crate::status::Fallible;
-use crate::worker::MERGES;
 use pdawl::residency::difference::{Twice, merge};
 
 /// What is left to do when the parts have ended.

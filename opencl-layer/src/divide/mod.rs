@@ -23,7 +23,6 @@ use std::sync::Arc;
 
 use pdawl::profile::kernels::Division as Verdict;
 
-use super::shape::Cut;
 use crate::command::Command;
 use crate::handle::Ref;
 use crate::launch::Launch;
@@ -31,6 +30,7 @@ use crate::native::Native;
 use crate::queue::{Queue, State};
 use crate::records::{DivisionRecord, UNKNOWN, Why};
 use crate::settings::{Division, settings};
+use crate::shape::Cut;
 use crate::status::Fallible;
 
 use crate::argument::Argument;

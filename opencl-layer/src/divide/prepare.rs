@@ -9,13 +9,12 @@ use crate::form::Form;
 use crate::handle::Remembered;
 use crate::launch::Launch;
 use crate::own_queue::Lane;
-use crate::process_end::while_alive;
+use crate::process_end::{EXAMINATIONS, while_alive};
 use crate::program::Program;
 use crate::queue::{Queue, State};
 use crate::records::DivisionRecord;
 use crate::shape::Cut;
 use crate::status::Fallible;
-use crate::worker::EXAMINATIONS;
 
 /// The programs that the parts of a queue's launches need.
 pub struct Programs {

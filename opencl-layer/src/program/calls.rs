@@ -16,8 +16,8 @@ use crate::domain::Own;
 use crate::drivers::{self, RealDevice};
 use crate::handle::{self, Ref};
 use crate::kernel::Kernel;
+use crate::process_end::CALLBACKS;
 use crate::status::{Fallible, asking, check, driver, driver_object};
-use crate::worker::CALLBACKS;
 
 /// A text in several strings, as OpenCL passes it.
 ///

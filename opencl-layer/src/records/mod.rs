@@ -4,8 +4,8 @@
 //! Making a key and looking it up takes longer than the answers, so a kernel finds the
 //! record of a launch by numbers ([`Records`]), and each record is made once.
 //!
-//! * `store` is the machine's file, and `figures` notes the times of launches that have ended.
-//! * `entry` has what is known of dividing launches, and `figures` what became of them.
+//! * `figures` notes the times of launches that have ended.
+//! * `entry` has what is known of dividing launches, and the machine's file, `figures` what became of them.
 
 use std::panic;
 use std::sync::{Arc, LazyLock};
@@ -17,9 +17,8 @@ use crate::lock::{ENTRIES, Guard, KERNEL_RECORDS, Mutex, RECORD, RECORDS};
 use crate::process_end;
 use crate::shape::Shape;
 
-mod entry;
+pub mod entry;
 mod figures;
-pub mod store;
 
 pub use entry::DivisionRecord;
 pub use figures::{Timing, UNKNOWN, Why, note, note_ended};
@@ -82,7 +81,7 @@ impl State {
     fn at(&mut self, key: &KernelKey, device: &str) -> &mut AtDevice {
         let known = self.devices.iter().position(|at| at.name == device);
         let index = known.unwrap_or_else(|| {
-            let (seconds, times) = store::kept(key, device).unzip();
+            let (seconds, times) = entry::kept(key, device).unzip();
             self.devices.push(AtDevice {
                 name: device.to_owned(),
                 seconds,
@@ -118,7 +117,7 @@ extern "C" fn save() {
     let _ = panic::catch_unwind(|| {
         let all = all().all().into_iter();
         let spent = all.map(|record| (record.key.clone(), record.spent_here()));
-        store::save(spent.collect());
+        entry::save(spent.collect());
     });
 }
 
@@ -127,7 +126,7 @@ pub fn of(key: KernelKey) -> Arc<KernelRecord> {
     all().of(key, |key, number| {
         Arc::new(KernelRecord {
             number,
-            spent_before: store::spent_before(key),
+            spent_before: entry::spent_before(key),
             divisions: Known::default(),
             state: Mutex::default(),
             key: key.clone(),
@@ -149,7 +148,7 @@ impl KernelRecord {
     pub fn took(&self, device: &str, seconds: f64) {
         let mut state = self.state();
         let at = state.at(&self.key, device);
-        match store::record(&self.key, device, seconds) {
+        match entry::record(&self.key, device, seconds) {
             Some((median, times)) => (at.seconds, at.times) = (Some(median), times),
             None => at.seconds = Some(seconds),
         }

@@ -21,12 +21,12 @@ use pdawl::profile::kernels::KernelKey;
 use pdawl::report::exec::Device;
 use pdawl::runtime::CommandKind;
 
-use super::own_queue::Lane;
 use crate::command::Command;
 use crate::drivers::RealDevice;
 use crate::handle::{AddressHasher, Ref};
 use crate::lock::{COUNTS, Guard, Mutex, REPORT};
 use crate::native::Native;
+use crate::own_queue::Lane;
 use crate::queue::{Queue, State};
 use crate::settings::settings;
 

@@ -24,6 +24,7 @@ use crate::issue::issue;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::own_time;
+use crate::process_end::CALLBACKS;
 use crate::process_end::{self, while_alive};
 use crate::queue::{Queue, State};
 use crate::records::{self, DivisionRecord, Timing};
@@ -31,7 +32,6 @@ use crate::report;
 use crate::scheduling;
 use crate::settings::Mapping;
 use crate::status::Fallible;
-use crate::worker::CALLBACKS;
 
 use self::fit::Epoch;
 use sample::Sample;
