@@ -1,5 +1,5 @@
 //! The reasons why a counter does not open, as far as the environment tells, and their
-//! remedies.
+//! remedies; and the counters that this machine has.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,8 +8,7 @@ use std::{fs, io};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::reading::Source;
-use super::{Event, Kind};
+use super::{Event, Kind, Source};
 
 /// System errors of `perf_event_open(2)`, with the numbers that they have on
 /// x86 and Arm.

@@ -7,8 +7,7 @@ use std::{fs, io};
 
 use perf_event::Counter;
 
-use super::reading::{Reading, Tick};
-use super::{Event, reading};
+use super::{Event, Reading, Tick};
 
 /// Files left to the rest of the program.
 const RESERVE: usize = 128;
@@ -88,7 +87,7 @@ impl Counters {
         let spans = now.into_iter().zip(&self.start);
         let spans = spans.map(|(now, start)| now.zip(*start).map(|(now, start)| now.since(start)));
         let events = self.counters.iter().map(|(event, _)| *event);
-        reading::reading(events.zip(spans))
+        super::reading(events.zip(spans))
     }
 
     /// What every counter has seen so far; `None` for one that cannot be read.

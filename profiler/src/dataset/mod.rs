@@ -7,14 +7,13 @@
 //! is a feature `group.what_unit`. An empty cell means that the figure was not
 //! known. `docs/datasets.md` describes every column.
 //!
-//! * `feature` knows what a feature's name says: its group and its unit.
-//! * `row` is the order of columns, and a row in that order.
+//! * `row` is the order of columns, and a row in that order. It knows what a feature's
+//!   name says: its group and its unit.
 //! * `check` is what a run can be; [`Fault`] says what is wrong with one.
 //! * [`read`] and [`write()`] take whole files; an [`Appender`] keeps what is
 //!   there and adds a row as soon as it was measured.
 
 mod check;
-mod feature;
 mod parse;
 mod row;
 mod write;
@@ -30,9 +29,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use check::{Key, key};
-pub use feature::{Feature, Group, UNITS};
 pub use parse::parse;
-pub use row::IDENTITY;
+pub use row::{Feature, Group, IDENTITY, UNITS};
 pub use write::{Appender, write};
 
 use crate::Sample;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::division::{Division, Model};
 use super::tune::{Failure, FamilyFit, fit};
-use super::{Family, Recipe, TrainError, pool};
+use super::{Family, Recipe, TrainError};
 use crate::median;
 use crate::regress::{Spec, spread};
 use crate::table::Table;
@@ -44,7 +44,7 @@ impl<'a> Comparison<'a> {
         held.push(Vec::new());
         held.extend(beyond.map(<[usize]>::to_vec));
         let divide = |at: usize| Some(Division::of(table, &held[at]));
-        let divisions = pool::run(recipe.threads, held.len(), divide, &mut |_, _| {}, stop)?;
+        let divisions = super::run(recipe.threads, held.len(), divide, &mut |_, _| {}, stop)?;
         Ok(Self {
             recipe,
             folds: folds.count(),
@@ -72,7 +72,7 @@ impl<'a> Comparison<'a> {
             }
         };
         let jobs = families.len() * count;
-        let results = pool::run(self.recipe.threads, jobs, job, progress, stop)?;
+        let results = super::run(self.recipe.threads, jobs, job, progress, stop)?;
         let mut results = results.into_iter();
         let mut entries = Vec::new();
         let mut failed = Vec::new();

@@ -1,4 +1,5 @@
-//! Divisions of a table's rows: some are learned from, and the others are predicted.
+//! Divisions of a table's rows: some are learned from, and the others are predicted; and
+//! the rows that a model may learn from.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -7,27 +7,27 @@
 //! is fitted; then it predicts the rows held out. The chosen family is fitted once more
 //! to all rows.
 
-mod check;
 mod comparison;
 mod division;
-mod family;
-mod pool;
 mod tune;
 
 #[cfg(test)]
 mod tests;
 
 use std::ops::RangeInclusive;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
 use std::time::Instant;
+
+use rayon::ThreadPoolBuilder;
+use thiserror::Error;
 
 use crate::fitted::Fitted;
 use crate::table::{Row, Table};
-use crate::validate::{Accuracy, Beyond, Folds};
+use crate::validate::{Accuracy, Beyond, Folds, TooFewGroups};
 
-pub use check::TrainError;
 pub use comparison::{Baseline, Candidate, Failed, HeldOut, Validation};
-pub use family::Family;
+pub use tune::Family;
 
 /// A model, and what is known of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -71,7 +71,7 @@ pub fn train(
     let groups: Vec<&str> = table.rows.iter().map(|row| row.group.as_str()).collect();
     let count = recipe.folds.min(distinct(&groups)).max(2);
     let folds = Folds::grouped(&groups, count, recipe.seed)?;
-    check::check(table, recipe)?;
+    check(table, recipe)?;
     let all: Vec<usize> = (0..table.rows.len()).collect();
     let (beyond, ends) = Beyond::of(table, &all).unzip();
     let comparison = comparison::Comparison::new(table, recipe, &folds, ends.as_deref(), stop)?;
@@ -220,4 +220,179 @@ impl Recipe {
         }
         Ok(())
     }
+}
+
+/// Runs jobs 0 to `count` - 1 and returns their results in this order. A job
+/// answers `None` if it was interrupted, as all are once `stop` is set.
+///
+/// The pool is its own: a caller that waits in a pool of several such calls
+/// takes no thread from the jobs.
+fn run<T: Send>(
+    threads: usize,
+    count: usize,
+    job: impl Fn(usize) -> Option<T> + Sync,
+    progress: &mut dyn FnMut(usize, usize),
+    stop: &AtomicBool,
+) -> Result<Vec<T>, TrainError> {
+    let pool = ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|error| TrainError::Threads {
+            reason: error.to_string(),
+        })?;
+    let (sender, results) = mpsc::channel();
+    let mut done: Vec<Option<T>> = (0..count).map(|_| None).collect();
+    pool.in_place_scope(|scope| {
+        let job = &job;
+        for number in 0..count {
+            let sender = sender.clone();
+            scope.spawn(move |_| {
+                let result = if stop.load(Ordering::Relaxed) {
+                    None
+                } else {
+                    job(number)
+                };
+                // The receiver outlives the scope.
+                let _ = sender.send((number, result));
+            });
+        }
+        drop(sender);
+        progress(0, count);
+        for (finished, (number, result)) in results.iter().enumerate() {
+            done[number] = result;
+            progress(finished + 1, count);
+        }
+    });
+    done.into_iter()
+        .collect::<Option<Vec<T>>>()
+        .ok_or(TrainError::Interrupted)
+}
+
+/// An error of training. Rows count from 0.
+#[derive(Clone, Debug, Error, PartialEq)]
+pub enum TrainError {
+    #[error(transparent)]
+    TooFewGroups(#[from] TooFewGroups),
+
+    #[error(
+        "{rows} rows are fewer than the {clusters} clusters of features asked for; \
+         profile more, or ask for fewer clusters"
+    )]
+    TooFewRows { rows: usize, clusters: usize },
+
+    #[error(
+        "none of the {features} features varies: there is nothing to learn from; \
+         profile other sizes and settings"
+    )]
+    NoVaryingFeature { features: usize },
+
+    #[error("row {row} (`{group}`) has {found} {what} instead of {expected}")]
+    Length {
+        row: usize,
+        group: String,
+        what: &'static str,
+        found: usize,
+        expected: usize,
+    },
+
+    #[error(
+        "`{name}` of row {row} (`{group}`) is {value}: \
+         it must be a finite number; leave out the row or the feature"
+    )]
+    NotFinite {
+        row: usize,
+        group: String,
+        name: String,
+        value: f64,
+    },
+
+    #[error(
+        "`{name}` of row {row} (`{group}`) is {value}: \
+         seconds must be finite and above 0; leave out the row"
+    )]
+    NotPositive {
+        row: usize,
+        group: String,
+        name: String,
+        value: f64,
+    },
+
+    #[error("the recipe cannot be followed: {what}")]
+    Recipe { what: &'static str },
+
+    #[error("no family of models could be fitted: {}", reasons(.failed))]
+    AllFailed { failed: Vec<(Family, String)> },
+
+    #[error("no threads to train with: {reason}; ask for fewer")]
+    Threads { reason: String },
+
+    #[error("training was interrupted; nothing was kept")]
+    Interrupted,
+}
+
+fn reasons(failed: &[(Family, String)]) -> String {
+    let lines: Vec<String> = failed
+        .iter()
+        .map(|(f, why)| format!("{f}: {why}"))
+        .collect();
+    lines.join("; ")
+}
+
+/// Refuses tables that no model can be fitted to.
+fn check(table: &Table, recipe: &Recipe) -> Result<(), TrainError> {
+    for (number, row) in table.rows.iter().enumerate() {
+        check_row(table, number, row)?;
+    }
+    let (rows, clusters) = (table.rows.len(), *recipe.clusters.start());
+    if rows < clusters {
+        return Err(TrainError::TooFewRows { rows, clusters });
+    }
+    let all: Vec<usize> = (0..rows).collect();
+    if table.features(&all).features().is_empty() {
+        return Err(TrainError::NoVaryingFeature {
+            features: table.names.len(),
+        });
+    }
+    Ok(())
+}
+
+fn check_row(table: &Table, number: usize, row: &Row) -> Result<(), TrainError> {
+    let length = |what, found, expected| {
+        if found == expected {
+            return Ok(());
+        }
+        Err(TrainError::Length {
+            row: number,
+            group: row.group.clone(),
+            what,
+            found,
+            expected,
+        })
+    };
+    length("values", row.values.len(), table.names.len())?;
+    length("baselines", row.baselines.len(), table.baselines.len())?;
+    for (name, &value) in table.names.iter().zip(&row.values) {
+        if !value.is_finite() {
+            return Err(TrainError::NotFinite {
+                row: number,
+                group: row.group.clone(),
+                name: name.clone(),
+                value,
+            });
+        }
+    }
+    let times = [("seconds", row.seconds), ("prior", row.prior)];
+    let baselines = table.baselines.iter().map(String::as_str);
+    let baselines = baselines.zip(row.baselines.iter().copied());
+    for (name, value) in times.into_iter().chain(baselines) {
+        if !(value.is_finite() && value > 0.0) {
+            return Err(TrainError::NotPositive {
+                row: number,
+                group: row.group.clone(),
+                name: name.to_owned(),
+                value,
+            });
+        }
+    }
+    Ok(())
 }
