@@ -1,5 +1,5 @@
 //! Small spaces that the first node needs between two tasks, and what it gives to all: the
-//! data that the blocks of the next task depend on.
+//! data that the blocks of the next task depend on, and whether tasks go on.
 
 use super::encode::encode;
 use super::node::{Interruption, Node};

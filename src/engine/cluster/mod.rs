@@ -5,10 +5,9 @@
 //! happened and do what it answers. `store` has the node's blocks of spaces, as data of an
 //! open graph (`crate::graph`), and `subtasks` makes kernels of it, several of one
 //! subtask (`parts`) where that pays; threads of
-//! `copying` copy what travels, `answers` are for other nodes, `encode` makes bytes of messages, `run` takes a workload from its
+//! `copying` copy what travels, `answers` are for other nodes, and bring the result to the first one, `encode` makes bytes of messages, `run` takes a workload from its
 //! spaces to its report, `common` gives all nodes what one has computed, and says
-//! how its tasks go on, `alone` computes on one machine without messages, `traced` notes what a trace shows, `turn` is what it does again and again, `gather` brings its result to the
-//! first node. [`Cluster`] is all of this as one object, which owns a node (`handle`) in a
+//! how its tasks go on, `alone` computes on one machine without messages, `traced` notes what a trace shows, `turn` is what it does again and again. [`Cluster`] is all of this as one object, which owns a node (`handle`) in a
 //! thread (`driver`), ends a run before it begins, and gives results as values. [`measure`] measures a cluster for its cluster file, and [`simulate`] drives
 //! the same protocol in a simulated cluster.
 
@@ -22,7 +21,6 @@ mod copying;
 mod driver;
 mod encode;
 mod expected;
-mod gather;
 mod handle;
 pub mod measure;
 mod node;

@@ -1,5 +1,5 @@
 //! The layout of a step's units: the pool in host memory comes first, then the ranges
-//! that devices hold, in the devices' order. Pure arithmetic on ranges.
+//! that devices hold, in the devices' order. Pure arithmetic on ranges; and the pool of a step that runs.
 
 use std::ops::Range;
 

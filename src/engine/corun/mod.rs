@@ -26,13 +26,11 @@
 mod ahead;
 mod context;
 mod form;
-mod host_memory;
 mod jobs;
 pub mod layout;
 pub mod memory;
 mod open;
 mod probe;
-mod record;
 mod run;
 pub mod session;
 mod step;

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use super::context::{MAIN, Purpose};
 use super::form::{Arrivals, When};
-use super::jobs::Job;
+use super::jobs::{self, Frame, Job};
 use super::layout::{Pool, length};
-use super::record::{self, Frame};
 use super::run::RunState;
 use super::{CHUNK, CorunError, HELD};
 use crate::balance::{ChunkDone, Next, StepState};
@@ -398,11 +397,11 @@ impl RunState<'_, '_> {
             return;
         };
         let (frame, log) = (ended.frame, std::mem::take(&mut self.context.jobs.last));
-        let report = record::report(&frame, &ended.heard, &log.jobs, &log.spans);
+        let report = jobs::report(&frame, &ended.heard, &log.jobs, &log.spans);
         if !ended.spoiled {
             self.balancer.step_ended(&report);
         }
-        let record = record::record(&frame, &report, &log.jobs, &log.spans, ended.own);
+        let record = jobs::record(&frame, &report, &log.jobs, &log.spans, ended.own);
         if ended.spoiled && record.devices.iter().all(|device| device.units == 0) {
             self.lost_seconds += record.seconds;
         } else {

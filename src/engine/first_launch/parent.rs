@@ -1,4 +1,5 @@
-//! Starts the processes of the first launches, and tells which devices survive them.
+//! Starts the processes of the first launches, and tells which devices survive them,
+//! by the answers and the ends of the processes.
 
 use std::io::{self, BufRead, BufReader, BufWriter};
 use std::os::unix::process::ExitStatusExt;

@@ -1,4 +1,4 @@
-//! Measures the pool of host cores.
+//! Measures the pool of host cores, and host memory while cores and links both use it.
 
 use super::probe::{HostMemory, Probe, rounded, seconds};
 use super::{MachineDescription, MeasureError};

@@ -4,8 +4,8 @@
 //! machine returns that machine's figures.
 //!
 //! * `probe` runs commands and times them, and computes figures from times;
-//! * `host` measures the pool of host cores, and host memory under cores and links, `device` every other device and its
-//!   link, `peers` copies between devices,
+//! * `host` measures the pool of host cores, and host memory under cores and links, `device` every other device, its
+//!   link, and copies between devices,
 //!   and `stencils` the bandwidth of real kernels relative to a copy;
 //! * this file combines the figures.
 //!
@@ -14,7 +14,6 @@
 
 mod device;
 mod host;
-mod peers;
 mod probe;
 mod stencils;
 
@@ -121,7 +120,7 @@ pub fn measure(
     let alone = host.memory_bandwidth;
     host.shared_bandwidth =
         host::measure_shared(&mut probe, pool, &linked, &memory, alone, progress)?;
-    let peers = peers::measure(&mut probe, &linked, progress)?;
+    let peers = device::measure_peers(&mut probe, &linked, progress)?;
     let mut devices: Vec<DeviceSpec> = Vec::new();
     for (id, own) in &others {
         let like = (others.iter().zip(&devices)).find(|((_, other), _)| own.is_like(other));

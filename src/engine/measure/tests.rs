@@ -214,7 +214,7 @@ fn the_ways_between_real_devices_are_measured_and_used() {
     };
     let devices = [DeviceId(0), DeviceId(1)];
     let mut probe = Probe::on(&mut union, copy(), options);
-    let peers = peers::measure(&mut probe, &devices, &mut |_, _| {}).expect("measured");
+    let peers = device::measure_peers(&mut probe, &devices, &mut |_, _| {}).expect("measured");
     drop(probe);
     assert_eq!(peers.len(), 2);
     for (peer, (from, to)) in peers.iter().zip([(0, 1), (1, 0)]) {

@@ -3,9 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::figures::{self, Pair};
 use super::peer::{Peer, Sending, Talk, Took};
-use super::{ClusterError, FoundMachine, MeasureOptions, MeasuredCluster, ThisMachine};
+use super::{ClusterError, FoundMachine, MeasureOptions, MeasuredCluster, Pair, ThisMachine};
 use crate::machine::MachineFile;
 use crate::time::Nanos;
 
@@ -56,7 +55,7 @@ pub(super) fn lead(
     progress("all nodes at once");
     let all = ordered(peer, across(count), large(bytes))?;
     let rate = all.iter().map(|took| rate(bytes, took.all)).sum();
-    let (network, source) = figures::network(count, &measured, rate);
+    let (network, source) = super::network(count, &measured, rate);
     Ok(MeasuredCluster {
         hosts: ranks.into_iter().map(|rank| rank.host).collect(),
         of_rank,

@@ -2,8 +2,7 @@
 
 use std::ops::Range;
 
-use super::tasks::SimulatedChain;
-use super::{Cluster, NodeMachine as Machine, Options, info};
+use super::{Cluster, NodeMachine as Machine, Options, SimulatedChain, info};
 use crate::runtime::CommandKind;
 use crate::runtime::sim::bandwidth_sharing::Resource;
 use crate::runtime::sim::device_model::DeviceModel;

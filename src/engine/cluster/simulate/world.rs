@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::events::{Events, SimulatedEvent};
 use super::node::{Begun, Command, Node};
-use super::tasks::{SimulatedChain, SubtaskKernel, Tasks};
-use super::{Cluster, Options, Report, SimulateError, busiest};
+use super::{
+    Cluster, Options, Report, SimulateError, SimulatedChain, SubtaskKernel, Tasks, busiest,
+};
 use crate::graph::able;
 use crate::machine::cluster::NetworkSpec;
 use crate::runtime::IdMap;

@@ -1,5 +1,5 @@
 //! The search for what is fixed for a run: workers of pools, chunks and queues of
-//! streams.
+//! streams, steps between two barriers.
 
 use super::RunPlan;
 use super::candidate::{CandidateDevice, MemoryKind};

@@ -7,7 +7,7 @@
 //! each term (`prior x parts`), so the figures here only need the right proportion to the
 //! case.
 
-use super::product::lost;
+use super::discrete::lost;
 use crate::model::case::{Case, Derived, DevicePart, HALO, Superstep, tiles};
 use crate::model::descriptors::{Descriptors, DeviceFigures, HostFigures};
 

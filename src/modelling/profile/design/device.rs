@@ -1,4 +1,5 @@
-//! Candidates for devices with memory of their own. Pure.
+//! Candidates: for devices with memory of their own, and for pools of the host's cores and devices
+//! that share its memory. Pure.
 
 use super::space::SizedGrid;
 use super::{Candidate, Gpu, Space, chunks_of};

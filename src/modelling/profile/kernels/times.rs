@@ -1,4 +1,4 @@
-//! The times of one kernel on one device, and their changes.
+//! The times of one kernel on one device, by what they depend on, and their changes.
 
 use std::fmt;
 use std::fmt::Write;

@@ -27,10 +27,9 @@ use std::sync::atomic::AtomicBool;
 pub use chunk::scratch_chunk;
 pub use ring::{Beside, GridDivision, HeldRing, WINDOW_FRACTION, counted};
 
-use super::{Arrivals, Form, Later, OnDevices, Space, When, too_small};
+use super::{Arrivals, Form, Later, OnDevices, PIECE, Space, When, data, poison, too_small};
 use crate::codelet::Value;
 use crate::corun::context::{Context, HELD_QUEUES, MAIN, Purpose, READS};
-use crate::corun::host_memory::{PIECE, data, poison};
 use crate::corun::layout::{Layout, length};
 use crate::corun::memory::memory_limit;
 use crate::corun::{CorunError, EDGE, GATHER, Options};

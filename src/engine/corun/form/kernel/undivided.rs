@@ -1,4 +1,5 @@
-//! A step whose parts clash runs again, undivided, from the base that the host has.
+//! Undivided steps: a step whose parts clash runs again, from the base that the host has, and the
+//! reference of a kernel is the same steps on one device.
 
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -6,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use pdawl_core::graph::spec::Argument;
 
 use super::KernelForm;
-use super::trial::KernelTrial;
+use super::examine::KernelTrial;
 use crate::corun::context::{Context, Purpose};
 use crate::corun::layout::length;
 use crate::corun::{CHUNK, CorunError};

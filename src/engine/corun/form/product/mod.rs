@@ -23,9 +23,8 @@ use std::sync::atomic::AtomicBool;
 
 pub use store::{ProductDivision, ProductEstimate, fixed_bytes, lacking};
 
-use super::{Arrivals, Form, Later, OnDevices, Space, When, too_small};
+use super::{Arrivals, Form, Later, OnDevices, Space, When, data, too_small};
 use crate::corun::context::{Context, HELD_QUEUES, MAIN, Purpose, READS};
-use crate::corun::host_memory::data;
 use crate::corun::layout::{Layout, length};
 use crate::corun::memory::memory_limit;
 use crate::corun::{CorunError, EDGE, GATHER, Options, VECTOR};
