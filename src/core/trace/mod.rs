@@ -4,7 +4,6 @@
 //! knows no balancer and only the kinds of commands of the runtime.
 //!
 //! * [`summary`] reduces spans to sums, with the set operations of [`intervals`].
-//! * [`utilisation`] says how busy devices are over time.
 //! * [`nodes`] makes the trace of a run over nodes.
 //! * [`chrome`], [`csv`] and [`gantt`] are the exporters, one for each format. An
 //!   exporter is a pure function from a [`Trace`] and an [`About`] to a writer.

@@ -3,7 +3,7 @@
 //! A product C = A B is checked with random vectors x, as `C x = A (B x)` takes as many
 //! operations as the matrices have numbers (R. Freivalds, "Probabilistic machines can use
 //! less running time", 1977). The numbers of x are random and real
-//! ([`weights`]), and only those of a group of C's columns are not 0: two
+//! (`weights`), and only those of a group of C's columns are not 0: two
 //! vectors a group. All sums are in double precision.
 //!
 //! # Tolerance

@@ -14,7 +14,7 @@
 //! numbers that are greater than others, such as the mean of positive numbers, it stays in
 //! their rows and columns. So the sum of a row of w columns may differ by
 //! `16 u log2(n) (|row| + |block| / sqrt(rows) + sqrt(w) |A|)`; the last term is the norm of w
-//! numbers of the root mean square of all. The numbers of v are those of [`weight`]
+//! numbers of the root mean square of all. The numbers of v are those of `weight`
 //! in both parts.
 //!
 //! Each number of the result depends on all given ones: if one of these is infinite or none,

@@ -18,13 +18,12 @@
 //! 7. Release: the engine's part.
 //!
 //! In settled times, `ahead` prepares the coming step while the devices work. A
-//! `guide` is a cost model's plan whose structure is kept.
+//! guide is a cost model's plan whose structure is kept (`shares`).
 
 pub mod active_set;
 mod ahead;
 pub mod chunks;
 pub mod granularity;
-mod guide;
 mod lone_device;
 pub mod partition;
 pub mod rates;
@@ -36,9 +35,9 @@ use self::active_set::{ActiveSet, Change, STREAMING_STEPS};
 use self::ahead::Ahead;
 use self::chunks::{ChunkScheduler, Expectation, StepIntent, seconds};
 use self::granularity::Granularity;
-use self::guide::Guide;
 use self::partition::Partition;
 use self::rates::{Estimate, Kernels, NEVER_SUDDEN, RateEstimates};
+use self::shares::Guide;
 use super::windows::more_launches;
 use super::{
     Balancer, ChunkDone, DeviceView, Next, Overhead, Probe, ProbeKind, Setup, StepPlan, StepReport,

@@ -2,7 +2,7 @@
 //!
 //! `npyz` reads and writes headers; `header` gives it those of all versions of NumPy, and says what the elements may be.
 //! Numbers are read where they are needed, in pieces, so that a matrix is never in memory
-//! twice; those of a pipe are copied into a temporary file first. `write` writes headers. Both C and Fortran order and both byte orders
+//! twice; those of a pipe are copied into a temporary file first. `header` also writes them. Both C and Fortran order and both byte orders
 //! are read; C order and this machine's bytes are written. Without the crate's feature
 //! `matrix-files` no file can be opened (`open`) or written.
 //!
@@ -12,8 +12,6 @@
 mod header;
 #[cfg(feature = "matrix-files")]
 mod open;
-#[cfg(feature = "matrix-files")]
-mod write;
 
 #[cfg(all(test, feature = "matrix-files"))]
 mod tests;
@@ -27,7 +25,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 #[cfg(feature = "matrix-files")]
-pub use write::{ElementType, write_array_header, write_header};
+pub use header::{ElementType, write_array_header, write_header};
 
 use crate::codelet::{Element, Precision};
 use crate::parallel;
