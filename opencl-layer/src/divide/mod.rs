@@ -6,14 +6,13 @@
 //!   `entries` has what is known of a launch without one. `bytes` has the numbers for
 //!   trials, and compares and restores buffers at their device.
 //! * `prepare` builds programs for parts before a launch needs them.
-//! * `parts` gives the parts to drivers, and `merged` brings results together.
+//! * `parts` gives the parts to drivers, and brings results together.
 //! * `pays` says whether parts are faster, by the rates of the last ones.
 
 mod ask;
 mod bytes;
 mod entries;
 mod examine;
-mod merged;
 mod parts;
 mod pays;
 mod prepare;

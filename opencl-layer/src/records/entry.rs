@@ -9,7 +9,7 @@ use pdawl::profile::kernels::{
     Division, Division as Verdict, KernelKey, KernelProfiles, path_of_user,
 };
 
-use super::figures::{Figures, Why};
+use super::{Figures, Why};
 use crate::lock::{Condvar, ENTRY, Guard, Mutex, STORE};
 use crate::process_end::while_alive;
 use crate::shape::Cut;
