@@ -231,7 +231,7 @@ pub(crate) fn scratch<R>(length: usize, use_it: impl FnOnce(&mut [f64]) -> R) ->
 #[serde(tag = "family", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Spec {
     /// The paper's linear regression (section 3.2, step 5), see
-    /// [`Linear`](Linear). `l2` is the weight of the squared
+    /// [`Linear`]. `l2` is the weight of the squared
     /// coefficients against the mean squared error, of standardised columns.
     Linear { l2: f64 },
     /// Support vectors with the kernel (x · x' / d + 1)^degree for d features.
@@ -251,7 +251,7 @@ pub enum Spec {
     },
     /// Nothing is fitted: the target is 0 everywhere, so a prior stays as it is.
     Nothing,
-    /// A sum of parts, weighed, see [`Sum`](Sum). Whether the `whole` that
+    /// A sum of parts, weighed, see [`Sum`]. Whether the `whole` that
     /// they are parts of is one of them: else they make it up.
     Sum {
         #[serde(default = "has_whole")]

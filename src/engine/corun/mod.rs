@@ -142,7 +142,7 @@ pub struct Control<'a> {
     pub progress: &'a mut dyn FnMut(u32, u32),
 }
 
-/// An error of a [`Corun`](Corun).
+/// An error of a [`Corun`].
 #[derive(Debug, Error)]
 pub enum CorunError {
     #[error(transparent)]

@@ -11,7 +11,7 @@
 //!   the channel that the union owns, so that several act as one machine.
 //! * [`Devices`] is what both have in common.
 //! * [`select`] opens the devices that a user names.
-//! * A [`CommandGraph`](command::CommandGraph) has launches with precedences that are one command.
+//! * A [`CommandGraph`] has launches with precedences that are one command.
 //! * [`adopted`] has memory that a user allocated and the runtime uses as host memory.
 //! * [`guarded`] has memory between zones that nobody may touch, for trials of kernels.
 //! * [`implementation`] has what is known of a codelet's implementations, of which a GPU uses

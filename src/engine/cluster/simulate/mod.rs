@@ -12,31 +12,32 @@
 //! thousand nodes have a million subtasks, more than memory has room for as such.
 
 mod bands;
-mod events;
 mod node;
 #[cfg(test)]
 mod tests;
 mod world;
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use thiserror::Error;
 
-use self::node::Node;
+use self::node::{Begun, Node};
 use crate::cluster::DEPTH;
 use crate::codelet::{Codelet, Cost, HostMemoryId, Memory};
 use crate::machine::cluster::NetworkSpec;
 use crate::machine::{ClusterFile, MachineError, MachineFile, MachineStore};
 use crate::runtime::sim::bandwidth_sharing::Fluid;
 use crate::runtime::sim::device_model::{DeviceModel, KernelDemand};
-use crate::runtime::sim::schedule::Schedule;
+use crate::runtime::sim::schedule::{Demand, Schedule};
 use crate::runtime::sim::{Selected, bandwidth_sharing, device_model};
 use crate::spread::{NamedSpread, Network as Assumed};
 use crate::time::Nanos;
 use crate::workload::cluster::ClusterWorkload;
 use pdawl_core::cluster::NodeId;
 use pdawl_core::cluster::info::{DeviceInfo, NodeInfo, speeds};
-use pdawl_core::cluster::protocol::Settings;
+use pdawl_core::cluster::protocol::{Event, Settings};
 use pdawl_core::cluster::record::ClusterOutcome;
 use pdawl_core::cluster::space::{SpaceBlock, SpaceId, Spaces};
 use pdawl_core::cluster::task::chain::{Chain, Chaining};
@@ -437,5 +438,76 @@ impl<'a> Tasks<'a> {
         };
         self.made = Some((number, chain.clone()));
         Some(chain)
+    }
+}
+
+/// What happens at a node.
+pub enum SimulatedEvent {
+    Event(Event),
+    /// Its driver has enqueued the commands of a subtask, whose kernel needs this.
+    Enqueued(Box<(Begun, Demand)>),
+    Done(Begun),
+    Begin,
+    /// Its devices and their links have this fraction of their speed from now on.
+    Slowed(f64),
+}
+
+/// Something that happens, ordered by time, then by when it was planned.
+pub struct Planned {
+    pub at: Nanos,
+    number: u64,
+    pub node: usize,
+    pub event: SimulatedEvent,
+}
+
+impl PartialEq for Planned {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.number) == (other.at, other.number)
+    }
+}
+
+impl Eq for Planned {}
+
+impl PartialOrd for Planned {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Planned {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+/// All that is planned.
+#[derive(Default)]
+struct Events {
+    heap: BinaryHeap<Reverse<Planned>>,
+    number: u64,
+}
+
+impl Events {
+    /// Plans something. What is planned for the same moment happens in the order of the
+    /// calls.
+    pub fn plan(&mut self, at: Nanos, node: usize, event: SimulatedEvent) {
+        self.number += 1;
+        let number = self.number;
+        self.heap.push(Reverse(Planned {
+            at,
+            number,
+            node,
+            event,
+        }));
+    }
+
+    /// When something happens next.
+    pub fn next_at(&self) -> Option<Nanos> {
+        self.heap.peek().map(|Reverse(planned)| planned.at)
+    }
+
+    /// What happens next.
+    pub fn next(&mut self) -> Option<Planned> {
+        self.heap.pop().map(|Reverse(planned)| planned)
     }
 }

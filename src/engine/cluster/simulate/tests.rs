@@ -604,3 +604,18 @@ fn nodes_tell_what_their_machine_file_says() {
     assert_eq!(infos[1].link_bandwidth, 4.6e9);
     assert_eq!(infos[1].memory_bandwidth, 115e9);
 }
+
+#[test]
+fn things_happen_by_time_then_by_plan() {
+    let mut events = Events::default();
+    events.plan(50, 1, SimulatedEvent::Begin);
+    events.plan(50, 2, SimulatedEvent::Begin);
+    events.plan(70, 3, SimulatedEvent::Slowed(0.5));
+    events.plan(40, 4, SimulatedEvent::Begin);
+    assert_eq!(events.next_at(), Some(40));
+    let seen: Vec<_> = std::iter::from_fn(|| events.next())
+        .map(|next| (next.at, next.node))
+        .collect();
+    assert_eq!(seen, [(40, 4), (50, 1), (50, 2), (70, 3)]);
+    assert_eq!(events.next_at(), None);
+}

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use super::events::{Events, SimulatedEvent};
 use super::node::{Begun, Command, Node};
 use super::{
-    Cluster, Options, Report, SimulateError, SimulatedChain, SubtaskKernel, Tasks, busiest,
+    Cluster, Events, Options, Report, SimulateError, SimulatedChain, SimulatedEvent, SubtaskKernel,
+    Tasks, busiest,
 };
 use crate::graph::able;
 use crate::machine::cluster::NetworkSpec;

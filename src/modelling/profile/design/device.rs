@@ -1,8 +1,7 @@
 //! Candidates: for devices with memory of their own, and for pools of the host's cores and devices
 //! that share its memory. Pure.
 
-use super::space::SizedGrid;
-use super::{Candidate, Gpu, Space, chunks_of};
+use super::{Candidate, Gpu, SizedGrid, Space, chunks_of};
 use crate::engine::corun::Stream;
 use crate::engine::corun::grid::{GridDivision, HeldRing, WINDOW_FRACTION};
 use crate::machine::host::Placement;
