@@ -5,7 +5,7 @@
 
 use opencl_sys::CL_PROFILING_COMMAND_END;
 
-use crate::lane::Lane;
+use crate::own_queue::Lane;
 
 /// The host's monotonic clock, in nanoseconds.
 fn now() -> i64 {

@@ -11,9 +11,9 @@ use crate::context::Context;
 use crate::event::Event;
 use crate::form::Form;
 use crate::handle::{self, Ref};
-use crate::lane::Lane;
 use crate::launch::Launch;
 use crate::mem::Mem;
+use crate::own_queue::Lane;
 use crate::queue::Queue;
 use crate::status::Fallible;
 

@@ -10,9 +10,9 @@ use crate::context::Context;
 use crate::handle::{Ref, kind};
 use crate::lock::{Condvar, EVENT, Guard, Mutex};
 use crate::native::{Native, UserEvent};
+use crate::process_end::CALLBACKS;
 use crate::queue::Queue;
 use crate::status::{Fallible, driver};
-use crate::worker::CALLBACKS;
 
 pub mod calls;
 

@@ -11,9 +11,9 @@ use std::sync::Arc;
 
 use crate::command::{Command, Use};
 use crate::host_view;
-use crate::lane::Lane;
 use crate::native::Native;
 use crate::order;
+use crate::own_queue::Lane;
 use crate::own_time;
 use crate::queue::{Queue, State};
 use crate::report;

@@ -11,12 +11,12 @@ use opencl_sys::{CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST, cl_int, cl_mem};
 
 use crate::call::Waits;
 use crate::context::Context;
-use crate::lane::Lane;
 use crate::native::{Native, UserEvent, when_all_ended};
+use crate::own_queue::Lane;
 use crate::own_queue::OwnQueue;
+use crate::process_end::WRITES;
 use crate::process_end::while_alive;
 use crate::status::Fallible;
-use crate::worker::WRITES;
 
 /// A write from host memory, which stays until the write has ended.
 pub struct LateWrite {

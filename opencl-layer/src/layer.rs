@@ -6,17 +6,18 @@
 
 use std::sync::OnceLock;
 
-use libc::c_void;
+use libc::{c_char, c_void};
 use opencl_sys::cl_icd::cl_icd_dispatch;
 use opencl_sys::cl_layer::{
     CL_LAYER_API_VERSION, CL_LAYER_API_VERSION_100, CL_LAYER_NAME, cl_layer_info,
     cl_layer_properties,
 };
-use opencl_sys::{CL_INVALID_VALUE, CL_SUCCESS, cl_int, cl_uint};
+use opencl_sys::{CL_INVALID_VALUE, CL_SUCCESS, cl_int, cl_platform_id, cl_platform_info, cl_uint};
 
 use crate::answer::Answer;
 use crate::boundary::status;
-use crate::exports;
+use crate::extension::get_extension_function_address;
+use crate::platform::calls::{get_platform_ids, get_platform_info};
 use crate::table;
 
 struct Table(cl_icd_dispatch);
@@ -60,7 +61,7 @@ pub unsafe extern "C" fn clInitLayer(
         }
         let known = size_of::<cl_icd_dispatch>() / size_of::<usize>();
         let table = LAYER.get_or_init(|| {
-            let mut all = *exports::install();
+            let mut all = *install();
             // What the loader has more than we, or less, is its own matter.
             let count = known.min(entries as usize);
             // SAFETY: both tables have so many entries, all of a pointer's size.
@@ -97,4 +98,46 @@ pub unsafe extern "C" fn clInitLayerWithProperties(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn clDeinitLayer() -> cl_int {
     CL_SUCCESS
+}
+
+// What loaders and programs find by name in this library. Everything begins here or in
+// `layer`.
+
+/// The table, which everything begins with.
+fn install() -> &'static cl_icd_dispatch {
+    table::install(clIcdGetPlatformIDsKHR)
+}
+
+/// Called by loaders.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn clIcdGetPlatformIDsKHR(
+    entries: cl_uint,
+    platforms: *mut cl_platform_id,
+    count: *mut cl_uint,
+) -> cl_int {
+    install();
+    // SAFETY: the same promises.
+    unsafe { get_platform_ids(entries, platforms, count) }
+}
+
+/// Called by loaders.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn clGetExtensionFunctionAddress(name: *const c_char) -> *mut c_void {
+    install();
+    // SAFETY: the same promise.
+    unsafe { get_extension_function_address(name) }
+}
+
+/// Exported for ocl-icd, which asks for it before the table is known.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn clGetPlatformInfo(
+    handle: cl_platform_id,
+    what: cl_platform_info,
+    size: usize,
+    value: *mut c_void,
+    needed: *mut usize,
+) -> cl_int {
+    install();
+    // SAFETY: the same promises.
+    unsafe { get_platform_info(handle, what, size, value, needed) }
 }

@@ -9,9 +9,9 @@
 //!
 //! | module | what the row is |
 //! |---|---|
-//! | `layer`, `exports`, `table`, `leaks`, `absent` | What loaders call, and the table of all functions. It ties the rest together: it tells parts below what to ask of those above. `layer` puts the platform in front of programs; `leaks` says which objects they have left, and `absent` answers for what this platform does not have. |
-//! | `extension`, `properties`, `scheduling/calls`, `context/calls`, `queue/calls`, `event/calls`, `program/compile`, `program/calls`, `program/info`, `mem/calls`, `sub_device`, `platform/calls`, `device/calls` | Functions of objects. `properties` maps functions of later versions to those of 1.2, and `scheduling/calls` has MultiCL's interface for programs that know us (`include/CL/cl_pdawl.h`). |
-//! | `map`, `image_transfer`, `image`, `transfer`, `rect`, `synchronize`, `launch/calls` | The kinds of commands, and images. |
+//! | `layer`, `table`, `leaks`, `absent` | What loaders call, and the table of all functions. It ties the rest together: it tells parts below what to ask of those above. `layer` puts the platform in front of programs; `leaks` says which objects they have left, and `absent` answers for what this platform does not have. |
+//! | `extension`, `properties`, `scheduling/calls`, `context/calls`, `queue/calls`, `event/calls`, `program/compile`, `program/calls`, `mem/calls`, `platform/calls`, `device/calls` | Functions of objects. `properties` maps functions of later versions to those of 1.2, and `scheduling/calls` has MultiCL's interface for programs that know us (`include/CL/cl_pdawl.h`). |
+//! | `map`, `image`, `transfer`, `synchronize`, `launch/calls` | The kinds of commands, and images. |
 //! | `submit` | Takes commands. |
 //! | `schedule` | Decides where commands go: it measures kernels, predicts, and maps queues. |
 //! | `divide` | Runs the parts of one launch at several places. |
@@ -22,10 +22,10 @@
 //! | `command`, `event`, `launch`, `kernel` | What programs ask for. |
 //! | `records` | What is known of launches, in this process and before. |
 //! | `argument`, `program`, `sampler`, `mem`, `queue`, `context`, `platform`, `device` | OpenCL's objects. One of ours has an object of each driver that needs one. |
-//! | `scheduling`, `version`, `answer`, `kept`, `known`, `handle` | The objects that programs hold by pointer, and what they say. |
-//! | `boundary`, `process_end`, `ending`, `worker` | The C boundary, threads, and the end of objects and of the process. |
-//! | `clock`, `lane`, `transit`, `host_memory`, `pinned`, `own_queue`, `variant`, `call`, `native`, `domain`, `drivers` | Drivers: their devices, contexts, queues, events and memory, and one clock for their times. |
-//! | `own_time`, `settings`, `cut`, `form`, `shape`, `status`, `dispatch`, `lock` | Settings, the shapes of launches and of their parts, results, the address of the table, and locks. |
+//! | `scheduling`, `answer`, `known`, `handle` | The objects that programs hold by pointer, and what they say. |
+//! | `boundary`, `process_end` | The C boundary, threads, and the end of objects and of the process. |
+//! | `clock`, `host_memory`, `own_queue`, `call`, `variant`, `native`, `domain`, `drivers` | Drivers: their devices, contexts, queues, events and memory, and one clock for their times. |
+//! | `own_time`, `settings`, `shape`, `form`, `status`, `dispatch`, `lock` | Settings, the shapes of launches and of their parts, results, the address of the table, and locks. |
 //!
 //! # Locks
 //!
@@ -80,28 +80,22 @@ mod call;
 mod clock;
 mod command;
 mod context;
-mod cut;
 mod device;
 mod device_profile;
 mod dispatch;
 mod divide;
 mod domain;
 mod drivers;
-mod ending;
 mod event;
-mod exports;
 mod extension;
 mod form;
 mod handle;
 mod host_memory;
 mod host_view;
 mod image;
-mod image_transfer;
 mod issue;
-mod kept;
 mod kernel;
 mod known;
-mod lane;
 mod late;
 mod launch;
 mod layer;
@@ -113,14 +107,12 @@ mod native;
 mod order;
 mod own_queue;
 mod own_time;
-mod pinned;
 mod platform;
 mod process_end;
 mod program;
 mod properties;
 mod queue;
 mod records;
-mod rect;
 mod report;
 mod sampler;
 mod schedule;
@@ -128,15 +120,11 @@ mod scheduling;
 mod settings;
 mod shape;
 mod status;
-mod sub_device;
 mod submit;
 mod synchronize;
 mod table;
 mod transfer;
-mod transit;
 mod variant;
-mod version;
-mod worker;
 
 #[cfg(test)]
 #[path = "../../tests/fixtures/own_home.rs"]

@@ -15,7 +15,7 @@ use crate::boundary::object;
 use crate::call::{Call, enqueue as give};
 use crate::command::{Use, Work};
 use crate::handle::Ref;
-use crate::image_transfer::Part;
+use crate::image::Part;
 use crate::lock::{Mutex, SHOWN};
 use crate::mem::{Mapped, Mem};
 use crate::queue::Queue;

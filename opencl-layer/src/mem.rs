@@ -11,19 +11,16 @@ use pdawl::residency::Regions;
 
 use crate::context::Context;
 use crate::domain::Own;
-use crate::ending::Ending;
 use crate::handle::{Ref, kind};
 use crate::host_memory::HostMemory;
-use crate::lock::{COPIES, Guard, MAPS, Mutex};
+use crate::host_memory::Pinned;
+use crate::lock::{COPIES, Guard, MAPS, Mutex, VIEW};
 use crate::native::Native;
-use crate::pinned::Pinned;
+use crate::process_end::Ending;
 use crate::status::{Fallible, driver_object};
 
 mod bring;
 pub mod calls;
-mod view;
-
-pub use view::HostView;
 
 /// A memory object.
 pub struct Mem {
@@ -407,5 +404,39 @@ pub fn check_flags(flags: cl_mem_flags, host: *mut c_void) -> Fallible<()> {
     match pointer == host.is_null() {
         true => Err(CL_INVALID_HOST_PTR),
         false => Ok(()),
+    }
+}
+
+/// What a buffer in a program's memory has more.
+#[derive(Default)]
+pub struct HostView {
+    /// Commands that wrote the buffer, until the program's memory has their bytes.
+    writers: Mutex<Vec<(Range<usize>, Arc<Native>)>, VIEW>,
+}
+
+impl HostView {
+    /// Notes a command that writes a range.
+    pub fn written(&self, range: Range<usize>, native: &Arc<Native>) {
+        let mut writers = self.writers.lock();
+        // What is written again is brought with the later command's bytes.
+        writers.retain(|(other, _)| other.start < range.start || range.end < other.end);
+        writers.push((range, Arc::clone(native)));
+    }
+
+    /// The ranges whose writers have all ended; they are forgotten.
+    pub fn take_ended(&self) -> Vec<Range<usize>> {
+        let mut writers = self.writers.lock();
+        let has_ended = |native: &Native| native.execution_status().is_ok_and(|status| status <= 0);
+        let (mut ended, mut running): (Vec<_>, Vec<_>) =
+            writers.drain(..).partition(|(_, native)| has_ended(native));
+        let meets = |range: &Range<usize>| {
+            running
+                .iter()
+                .any(|(other, _)| other.start < range.end && range.start < other.end)
+        };
+        let (kept, whole): (Vec<_>, Vec<_>) = ended.drain(..).partition(|(range, _)| meets(range));
+        running.extend(kept);
+        *writers = running;
+        whole.into_iter().map(|(range, _)| range).collect()
     }
 }

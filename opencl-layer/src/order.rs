@@ -11,8 +11,8 @@ use opencl_sys::{CL_COMMAND_BARRIER, CL_COMMAND_MARKER, CL_QUEUE_OUT_OF_ORDER_EX
 use crate::call::Waits;
 use crate::command::Command;
 use crate::event::Event;
-use crate::lane::Lane;
 use crate::native::Native;
+use crate::own_queue::Lane;
 use crate::queue::{Queue, State};
 use crate::status::Fallible;
 

@@ -6,15 +6,19 @@
 //! before all that. The main thread has one here that waits for our tasks and launches.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Once, OnceLock};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, LazyLock, Once, OnceLock};
 use std::time::{Duration, Instant};
 use std::{fs, process, thread};
 
-use opencl_sys::{CL_RUNNING, cl_int};
+use libc::c_void;
+use opencl_sys::cl_icd::cl_icd_dispatch;
+use opencl_sys::{CL_RUNNING, cl_int, cl_mem};
 
-use crate::lock::{Condvar, Mutex, OWN};
+use crate::lock::{Condvar, ENDING, Mutex, OWN};
 use crate::native::Native;
+use crate::status::{Fallible, check, driver};
 
 /// What this library does on its own.
 struct Own {
@@ -190,3 +194,102 @@ pub fn waits_for(native: &Arc<Native>) {
     left.push(Arc::clone(native));
     STATE.lock().commands.append(&mut left);
 }
+
+// What a program wants reported when one of its objects is gone.
+//
+// A memory object is gone when every driver has ended the commands that use it. Each
+// driver's object therefore keeps the list of callbacks alive until its driver says that
+// it is gone; the last owner calls the program.
+
+/// A program's function for the end of an object.
+pub type Ended = unsafe extern "C" fn(*mut c_void, *mut c_void);
+
+/// The callbacks for the end of one object.
+#[derive(Default)]
+pub struct Ending {
+    handle: AtomicUsize,
+    wanted: Mutex<Vec<(Ended, usize)>, ENDING>,
+}
+
+impl Ending {
+    /// Adds a callback.
+    pub fn call(&self, handle: *mut c_void, function: Ended, data: *mut c_void) {
+        self.handle.store(handle as usize, Ordering::Release);
+        let mut wanted = self.wanted.lock();
+        wanted.push((function, data as usize));
+    }
+
+    /// Whether anybody wants a report.
+    pub fn is_wanted(&self) -> bool {
+        !self.wanted.lock().is_empty()
+    }
+
+    /// Has a driver's memory object keep the callbacks back until it is gone.
+    pub fn after(this: &Arc<Self>, table: &'static cl_icd_dispatch, mem: cl_mem) -> Fallible<()> {
+        let data = Arc::into_raw(Arc::clone(this)).cast_mut();
+        let set = driver!(
+            table,
+            clSetMemObjectDestructorCallback(mem, Some(gone), data.cast())
+        );
+        check(set).inspect_err(|_| {
+            // SAFETY: the driver did not take the pointer.
+            drop(unsafe { Arc::from_raw(data) });
+        })
+    }
+}
+
+unsafe extern "C" fn gone(_mem: cl_mem, data: *mut c_void) {
+    // SAFETY: the pointer that `after` gave away; drivers call once.
+    drop(unsafe { Arc::from_raw(data.cast_const().cast::<Ending>()) });
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        let wanted = self.wanted.get_mut();
+        let handle = self.handle.load(Ordering::Acquire);
+        // The last one set is called first.
+        for (function, data) in wanted.drain(..).rev() {
+            // SAFETY: the program gave the function for this moment. The object is gone,
+            // so the handle is an identifier only.
+            CALLBACKS.run(move || unsafe { function(handle as *mut c_void, data as *mut c_void) });
+        }
+    }
+}
+
+// Threads for work that must not keep drivers.
+//
+// Drivers call back on threads of their own, or within a call that we made, and must not wait.
+// A program's callback may call OpenCL again, so it runs where no lock is held. Each kind of
+// work has a thread of its own, which does one task after another: the one that calls programs
+// back may be kept by a program.
+
+type Task = Box<dyn FnOnce() + Send>;
+
+/// A thread; none where it cannot be started.
+pub struct Worker(Option<Sender<Task>>);
+
+impl Worker {
+    fn start(name: &str) -> Self {
+        let (sender, tasks) = channel::<Task>();
+        let body = move || tasks.into_iter().for_each(|task| task());
+        let started = thread::Builder::new().name(name.to_owned()).spawn(body);
+        Self(started.is_ok().then_some(sender))
+    }
+
+    /// Runs a task soon, after those that came before it; at once where there is no thread.
+    pub fn run(&self, task: impl FnOnce() + Send + 'static) {
+        match &self.0 {
+            Some(tasks) => drop(tasks.send(Box::new(task))),
+            None => task(),
+        }
+    }
+}
+
+/// The thread that calls programs back.
+pub static CALLBACKS: LazyLock<Worker> = LazyLock::new(|| Worker::start("pdawl callbacks"));
+/// The thread that examines kernels and builds programs for parts.
+pub static EXAMINATIONS: LazyLock<Worker> = LazyLock::new(|| Worker::start("pdawl examinations"));
+/// The thread that merges results.
+pub static MERGES: LazyLock<Worker> = LazyLock::new(|| Worker::start("pdawl merges"));
+/// The thread that gives late writes to drivers.
+pub static WRITES: LazyLock<Worker> = LazyLock::new(|| Worker::start("pdawl writes"));

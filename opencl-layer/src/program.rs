@@ -20,7 +20,6 @@ use crate::status::{Fallible, asking};
 
 pub mod calls;
 pub mod compile;
-pub mod info;
 mod text;
 
 use text::Facts;

@@ -9,7 +9,7 @@ use opencl_sys::cl_icd::cl_icd_dispatch;
 
 use crate::answer::get_info;
 use crate::context::Context;
-use crate::device::Device;
+use crate::device::{self, Device};
 use crate::dispatch::{self, Dispatch, GetPlatforms};
 use crate::drivers::RealDevice;
 use crate::event::Event;
@@ -24,8 +24,8 @@ use crate::program::Program;
 use crate::queue::Queue;
 use crate::sampler::Sampler;
 use crate::{
-    absent, context, event, image, image_transfer, kernel, launch, leaks, map, mem as memory,
-    platform, program, properties, queue, report, sampler, sub_device, synchronize, transfer,
+    absent, context, event, image, kernel, launch, leaks, map, mem as memory, platform, program,
+    properties, queue, report, sampler, synchronize, transfer,
 };
 
 /// The table, which is made known with all that parts below others ask of them.
@@ -89,9 +89,9 @@ fn filled() -> cl_icd_dispatch {
 
 fn devices_and_contexts(table: &mut cl_icd_dispatch) {
     table.clGetDeviceInfo = Some(get_info::<Device, ()>);
-    table.clRetainDevice = Some(sub_device::retain_device);
-    table.clReleaseDevice = Some(sub_device::release_device);
-    table.clCreateSubDevices = Some(sub_device::create_sub_devices);
+    table.clRetainDevice = Some(device::calls::retain_device);
+    table.clReleaseDevice = Some(device::calls::release_device);
+    table.clCreateSubDevices = Some(device::calls::create_sub_devices);
     table.clRetainContext = Some(retain::<Context>);
     table.clReleaseContext = Some(release::<Context>);
     table.clGetContextInfo = Some(get_info::<Context, ()>);
@@ -135,7 +135,7 @@ fn objects(table: &mut cl_icd_dispatch) {
         Some(program::compile::create_program_with_built_in_kernels);
     table.clUnloadPlatformCompiler = Some(program::calls::unload_platform_compiler);
     table.clGetProgramInfo = Some(get_info::<Program, ()>);
-    table.clGetProgramBuildInfo = Some(program::info::get_program_build_info);
+    table.clGetProgramBuildInfo = Some(program::calls::get_program_build_info);
     table.clCreateKernel = Some(kernel::create_kernel);
     table.clCreateKernelsInProgram = Some(program::calls::create_kernels_in_program);
     table.clCloneKernel = Some(kernel::clone_kernel);
@@ -174,12 +174,12 @@ fn images(table: &mut cl_icd_dispatch) {
     table.clCreateImage3D = Some(image::create_image_3d);
     table.clGetSupportedImageFormats = Some(image::get_supported_image_formats);
     table.clGetImageInfo = Some(get_info::<Mem, image::Images>);
-    table.clEnqueueReadImage = Some(image_transfer::enqueue_read_image);
-    table.clEnqueueWriteImage = Some(image_transfer::enqueue_write_image);
-    table.clEnqueueFillImage = Some(image_transfer::enqueue_fill_image);
-    table.clEnqueueCopyImage = Some(image_transfer::enqueue_copy_image);
-    table.clEnqueueCopyImageToBuffer = Some(image_transfer::enqueue_copy_image_to_buffer);
-    table.clEnqueueCopyBufferToImage = Some(image_transfer::enqueue_copy_buffer_to_image);
+    table.clEnqueueReadImage = Some(image::enqueue_read_image);
+    table.clEnqueueWriteImage = Some(image::enqueue_write_image);
+    table.clEnqueueFillImage = Some(image::enqueue_fill_image);
+    table.clEnqueueCopyImage = Some(image::enqueue_copy_image);
+    table.clEnqueueCopyImageToBuffer = Some(image::enqueue_copy_image_to_buffer);
+    table.clEnqueueCopyBufferToImage = Some(image::enqueue_copy_buffer_to_image);
     table.clEnqueueMapImage = Some(map::enqueue_map_image);
     table.clCreateCommandQueueWithProperties =
         Some(properties::create_command_queue_with_properties);

@@ -7,25 +7,22 @@ use std::sync::Arc;
 use opencl_sys::{CL_INVALID_PROGRAM_EXECUTABLE, CL_OUT_OF_RESOURCES};
 use pdawl::graph::spec::source::Divisible;
 
-use super::examine::{Compared, Question, refused};
-use super::fill::Numbers;
+use super::bytes::Numbers;
+use super::examine::{Compared, Given, Question, Source, Trial, refused};
 use super::prepare::Programs;
-use super::trial::{Given, Source, Trial};
 use crate::argument::Argument;
 use crate::command::Command;
-use crate::cut::{Cut, local_size};
 use crate::handle::Ref;
 use crate::kernel::Set;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::order;
-use crate::process_end::while_alive;
+use crate::process_end::{EXAMINATIONS, while_alive};
 use crate::queue::{Queue, State};
 use crate::records::DivisionRecord;
 use crate::settings::settings;
-use crate::shape::Shape;
+use crate::shape::{Cut, Shape, local_size};
 use crate::status::Fallible;
-use crate::worker::EXAMINATIONS;
 
 /// Begins to examine a launch's kernel at a place.
 ///

@@ -1,45 +1,41 @@
 //! Division of single launches over the places of their queue.
 //!
-//! * `refuse` says what of a launch keeps it whole; what a kernel's text tells is in the
+//! * Here is what of a launch keeps it whole; what a kernel's text tells is in the
 //!   library (`source::divisible`).
-//! * `ask` makes copies for an examination, `examine` answers on them with a `trial`, and
-//!   `verdict` finds what is known without one, and `entries` what is known of a launch. `fill`
-//!   has the numbers for trials, and `bytes` compares and restores buffers at their device.
+//! * `ask` makes copies for an examination, `examine` answers on them with a trial, and
+//!   `entries` has what is known of a launch without one. `bytes` has the numbers for
+//!   trials, and compares and restores buffers at their device.
 //! * `prepare` builds programs for parts before a launch needs them.
-//! * `parts` gives the parts to drivers, and `merged` brings results together.
-//! * `pays` says whether parts are faster, by the `rates` of the last ones.
+//! * `parts` gives the parts to drivers, and brings results together.
+//! * `pays` says whether parts are faster, by the rates of the last ones.
 
 mod ask;
 mod bytes;
 mod entries;
 mod examine;
-mod fill;
-mod merged;
 mod parts;
 mod pays;
 mod prepare;
-mod rates;
-mod refuse;
-mod trial;
-mod verdict;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use pdawl::profile::kernels::Division as Verdict;
 
 use crate::command::Command;
-use crate::cut::Cut;
 use crate::handle::Ref;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::queue::{Queue, State};
 use crate::records::{DivisionRecord, UNKNOWN, Why};
 use crate::settings::{Division, settings};
+use crate::shape::Cut;
 use crate::status::Fallible;
 
+use crate::argument::Argument;
 use parts::{Divided, PlaceBlocks};
 
-pub use rates::note;
+pub use entries::note;
 
 /// Has a launch's kernel examined if it must be. Returns what the launch waits for.
 pub fn begin(
@@ -60,8 +56,8 @@ pub fn begin(
     let entry = launch.division();
     // Asking at each launch would take longer than some launches.
     if entry.is_due() || (waits && entry.is_new()) {
-        let examined = verdict::examined(launch);
-        match verdict::by_others(&examined) {
+        let examined = entries::examined(launch);
+        match entries::by_others(&examined) {
             Some(verdict) => entry.settle(verdict),
             None => {
                 let default_place = launch.default_place(queue, state.place);
@@ -196,8 +192,8 @@ fn refusal<'a>(queue: &Queue, command: &Command, launch: &'a Launch) -> Option<&
     if let Err(why) = launch.kernel.separate_groups() {
         return Some(why);
     }
-    let refusal = (launch.refusal)
-        .get_or_init(|| refuse::reason(queue, command, launch, &launch.division().cuts));
+    let refusal =
+        (launch.refusal).get_or_init(|| reason(queue, command, launch, &launch.division().cuts));
     refusal.as_deref()
 }
 
@@ -216,7 +212,7 @@ fn planned<'a>(
     };
     let cut = entry.cuts.iter().find(|cut| cut.axis.dimension == *axis);
     let cut = cut.ok_or("it has one group along the axis")?;
-    let mut places = refuse::able(queue, launch, cut);
+    let mut places = able(queue, launch, cut);
     if settings().exact {
         let agrees = |place: &usize| {
             let profile = &queue.context.places[*place].profile;
@@ -262,4 +258,62 @@ fn shared(cut: &Cut, places: &[usize], weights: &[f64]) -> Vec<PlaceBlocks> {
         at = end;
     }
     parts
+}
+
+/// Why a launch is not divided, if there is a reason beside its kernel's text.
+fn reason(
+    queue: &Queue,
+    command: &Command,
+    launch: &Launch,
+    cuts: &[Cut],
+) -> Option<Cow<'static, str>> {
+    if command.fixed_place().is_some() {
+        return Some("it uses an image, which is at one place".into());
+    }
+    if (queue.places.iter()).any(|place| launch.shape_of(*place).is_some()) {
+        return Some("the program gives its launches other shapes by device".into());
+    }
+    let offset = launch.shape.offset.iter().flatten();
+    if offset.copied().any(|offset| offset > 0) {
+        return Some("the launch has an offset".into());
+    }
+    if cuts.is_empty() {
+        return Some("it has one group along every axis".into());
+    }
+    if launch.writes().next().is_none() {
+        return Some("it writes no buffer".into());
+    }
+    if launch
+        .arguments
+        .iter()
+        .any(|set| matches!(set.argument, Argument::Sampler(_)))
+    {
+        return Some("it has a sampler".into());
+    }
+    overlap(launch).map(Cow::Owned)
+}
+
+/// Two arguments that share bytes, one of which is written.
+fn overlap(launch: &Launch) -> Option<String> {
+    for (written, other) in launch.writes() {
+        for (index, mem) in launch.mems() {
+            if index != written && mem.overlaps(0..mem.size, other, 0..other.size) {
+                return Some(format!(
+                    "arguments {} and {} share bytes",
+                    index.min(written),
+                    index.max(written)
+                ));
+            }
+        }
+    }
+    None
+}
+
+/// The places that can run parts of a launch.
+fn able(queue: &Queue, launch: &Launch, cut: &Cut) -> Vec<usize> {
+    let fits = |place: &usize| {
+        let most = launch.kernel.group_limit(*place);
+        most.is_some_and(|most| cut.items_of_group() <= most)
+    };
+    launch.able(queue).filter(fits).collect()
 }

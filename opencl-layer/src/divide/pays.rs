@@ -6,12 +6,12 @@ use opencl_sys::CL_DEVICE_TYPE_CPU;
 use super::parts::{Divided, PlaceBlocks};
 use super::shared;
 use crate::command::Command;
-use crate::cut::Cut;
 use crate::device_profile;
 use crate::handle::Ref;
 use crate::launch::Launch;
 use crate::queue::Queue;
 use crate::records::{DivisionRecord, Why};
+use crate::shape::Cut;
 
 /// The part of a kernel's time that its examination may cost.
 const BUDGET: f64 = 0.02;

@@ -5,17 +5,16 @@ use std::sync::Arc;
 use pdawl::profile::kernels::Division as Verdict;
 
 use super::examine::refused;
-use crate::cut::Cut;
 use crate::form::Form;
 use crate::handle::Remembered;
-use crate::lane::Lane;
 use crate::launch::Launch;
-use crate::process_end::while_alive;
+use crate::own_queue::Lane;
+use crate::process_end::{EXAMINATIONS, while_alive};
 use crate::program::Program;
 use crate::queue::{Queue, State};
 use crate::records::DivisionRecord;
+use crate::shape::Cut;
 use crate::status::Fallible;
-use crate::worker::EXAMINATIONS;
 
 /// The programs that the parts of a queue's launches need.
 pub struct Programs {

@@ -8,8 +8,8 @@ use crate::answer::{Answer, Answers};
 use crate::boundary::{object, status};
 use crate::context::Context;
 use crate::device::Device;
-use crate::ending::{Ended, Ending};
 use crate::handle::Ref;
+use crate::process_end::{Ended, Ending};
 use crate::status::Fallible;
 
 /// `clCreateBuffer`.

@@ -5,10 +5,10 @@ use std::ptr;
 use opencl_sys::*;
 
 use super::{of, of_type, platform};
+use crate::answer;
 use crate::answer::Answer;
 use crate::boundary::status;
 use crate::handle::Ref;
-use crate::version;
 
 /// `clGetPlatformIDs`.
 pub unsafe extern "C" fn get_platform_ids(
@@ -64,9 +64,9 @@ pub unsafe extern "C" fn get_platform_info(
         // SAFETY: OpenCL's promises about both pointers.
         let answer = unsafe { Answer::to(size, value, needed) };
         match what {
-            CL_PLATFORM_NUMERIC_VERSION => return version::ours(answer),
+            CL_PLATFORM_NUMERIC_VERSION => return answer::ours(answer),
             CL_PLATFORM_EXTENSIONS_WITH_VERSION => {
-                return version::extensions(answer, EXTENSIONS);
+                return answer::extensions(answer, EXTENSIONS);
             }
             // No host clock is compared with devices'.
             CL_PLATFORM_HOST_TIMER_RESOLUTION => return answer.value::<cl_ulong>(0),

@@ -4,27 +4,29 @@
 //! Making a key and looking it up takes longer than the answers, so a kernel finds the
 //! record of a launch by numbers ([`Records`]), and each record is made once.
 //!
-//! * `store` is the machine's file, and `timing` notes the times of launches that have ended.
-//! * `entry` has what is known of dividing launches, and `figures` what became of them.
+//! * `entry` has what is known of dividing launches, and the machine's file. Here are the times of
+//!   launches that have ended, and what became of them.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::panic;
 use std::sync::{Arc, LazyLock};
 
+use opencl_sys::{CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START};
 use pdawl::profile::kernels::KernelKey;
 
 use crate::known::Known;
 use crate::lock::{ENTRIES, Guard, KERNEL_RECORDS, Mutex, RECORD, RECORDS};
+use crate::native::Native;
 use crate::process_end;
+use crate::queue::Queue;
 use crate::shape::Shape;
+use crate::status::Fallible;
 
-mod entry;
-mod figures;
-pub mod store;
-mod timing;
+pub mod entry;
 
 pub use entry::DivisionRecord;
-pub use figures::{UNKNOWN, Why};
-pub use timing::{Timing, note, note_ended};
 
 /// Times of a kernel at a device that are wanted before only those launches are timed
 /// whose number in the process is a power of two and not small: what takes times is
@@ -84,7 +86,7 @@ impl State {
     fn at(&mut self, key: &KernelKey, device: &str) -> &mut AtDevice {
         let known = self.devices.iter().position(|at| at.name == device);
         let index = known.unwrap_or_else(|| {
-            let (seconds, times) = store::kept(key, device).unzip();
+            let (seconds, times) = entry::kept(key, device).unzip();
             self.devices.push(AtDevice {
                 name: device.to_owned(),
                 seconds,
@@ -120,7 +122,7 @@ extern "C" fn save() {
     let _ = panic::catch_unwind(|| {
         let all = all().all().into_iter();
         let spent = all.map(|record| (record.key.clone(), record.spent_here()));
-        store::save(spent.collect());
+        entry::save(spent.collect());
     });
 }
 
@@ -129,7 +131,7 @@ pub fn of(key: KernelKey) -> Arc<KernelRecord> {
     all().of(key, |key, number| {
         Arc::new(KernelRecord {
             number,
-            spent_before: store::spent_before(key),
+            spent_before: entry::spent_before(key),
             divisions: Known::default(),
             state: Mutex::default(),
             key: key.clone(),
@@ -151,7 +153,7 @@ impl KernelRecord {
     pub fn took(&self, device: &str, seconds: f64) {
         let mut state = self.state();
         let at = state.at(&self.key, device);
-        match store::record(&self.key, device, seconds) {
+        match entry::record(&self.key, device, seconds) {
             Some((median, times)) => (at.seconds, at.times) = (Some(median), times),
             None => at.seconds = Some(seconds),
         }
@@ -214,6 +216,124 @@ pub fn numbers(shape: &Shape, sizes: impl Iterator<Item = usize>) -> Vec<usize> 
     numbers.extend(global.iter().chain(local));
     numbers.extend(sizes);
     numbers
+}
+
+/// Launches of which the rates are kept: few, so that shares follow what changes.
+const LAST: usize = 5;
+
+/// What became of it in this process.
+#[derive(Clone, Debug, Default)]
+pub struct Figures {
+    /// Launches that were divided.
+    pub divided: u64,
+    /// Divided launches whose parts wrote unlike values to one byte.
+    pub clashes: u64,
+    /// By device: the groups that it ran of all groups of divided launches.
+    pub groups: BTreeMap<String, u64>,
+    /// Why the last launch that was not divided was not.
+    pub whole: Option<Why<'static>>,
+    /// By device: the seconds of a group along the axis in the last divided launches, the
+    /// oldest first.
+    pub rates: BTreeMap<String, Vec<f64>>,
+}
+
+/// Why a launch stays whole.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Why<'a> {
+    Because(Cow<'a, str>),
+    /// The predicted seconds of its parts and of the whole.
+    Slower {
+        parts: f64,
+        whole: f64,
+    },
+}
+
+/// Why launches stay whole of which nothing is known.
+pub const UNKNOWN: Why<'static> = Why::Because(Cow::Borrowed("it has not been examined"));
+
+impl fmt::Display for Why<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Self::Because(why) => f.write_str(why),
+            Self::Slower { parts, whole } => write!(
+                f,
+                "parts are predicted to take {parts:.3e} s, and the whole {whole:.3e} s"
+            ),
+        }
+    }
+}
+
+impl<'a> From<&'a str> for Why<'a> {
+    fn from(why: &'a str) -> Self {
+        Self::Because(Cow::Borrowed(why))
+    }
+}
+
+impl Why<'_> {
+    pub fn into_owned(self) -> Why<'static> {
+        match self {
+            Self::Because(why) => Why::Because(Cow::Owned(why.into_owned())),
+            Self::Slower { parts, whole } => Why::Slower { parts, whole },
+        }
+    }
+}
+
+impl Figures {
+    /// A device took so many seconds for each group.
+    pub fn ran(&mut self, device: &str, seconds: f64) {
+        let rates = self.rates.entry(device.to_owned()).or_default();
+        rates.push(seconds);
+        let old = rates.len().saturating_sub(LAST);
+        rates.drain(..old);
+    }
+
+    /// The seconds of a group at a device: the median, which one slow launch does not move.
+    pub fn seconds_of_group(&self, device: &str) -> Option<f64> {
+        let rates = self.rates.get(device)?;
+        let mut sorted = [f64::INFINITY; LAST];
+        sorted[..rates.len()].copy_from_slice(rates);
+        sorted.sort_by(f64::total_cmp);
+        sorted[..rates.len()].get(rates.len() / 2).copied()
+    }
+}
+
+/// A launch of a kernel at a place, whose time is to be noted.
+pub struct Timing {
+    pub record: Arc<KernelRecord>,
+    pub place: usize,
+    pub native: Arc<Native>,
+}
+
+/// Notes the times of launches that have ended, and forgets these launches.
+pub fn note(queue: &Queue, timings: &mut Vec<Timing>) {
+    let native = |timing: &Timing| Arc::clone(&timing.native);
+    note_ended(timings, native, |timing, seconds| {
+        let place = &queue.context.places[timing.place];
+        timing.record.took(&place.profile, seconds);
+    });
+}
+
+/// Notes the seconds of what has ended, and forgets it. What failed tells nothing.
+pub fn note_ended<T>(
+    running: &mut Vec<T>,
+    native: impl Fn(&T) -> Arc<Native>,
+    note: impl Fn(&T, f64),
+) {
+    running.retain(|one| {
+        let native = native(one);
+        let status = native.execution_status();
+        if let (Ok(0), Ok(seconds)) = (status, duration(&native)) {
+            note(one, seconds);
+        }
+        status.is_ok_and(|status| status > 0)
+    });
+}
+
+/// The seconds that a command took on its device.
+fn duration(native: &Native) -> Fallible<f64> {
+    let start = native.device_time(CL_PROFILING_COMMAND_START)?;
+    let end = native.device_time(CL_PROFILING_COMMAND_END)?;
+    Ok(end.saturating_sub(start) as f64 * 1e-9)
 }
 
 #[cfg(test)]
@@ -290,5 +410,16 @@ mod tests {
         assert_eq!(at.spent(), 0.0);
         at.seconds = Some(0.5);
         assert_eq!(at.spent(), 4.0);
+    }
+
+    #[test]
+    fn the_median_of_the_last_rates_counts() {
+        let mut figures = Figures::default();
+        assert_eq!(figures.seconds_of_group("a"), None);
+        for seconds in [9.0, 9.0, 1.0, 2.0, 1.0, 50.0, 1.0] {
+            figures.ran("a", seconds);
+        }
+        assert_eq!(figures.seconds_of_group("a"), Some(1.0));
+        assert_eq!(figures.seconds_of_group("b"), None);
     }
 }

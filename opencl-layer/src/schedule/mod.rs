@@ -7,7 +7,6 @@
 //! it runs on copies of what it writes (`sample`). Then the recorded commands go to
 //! drivers. Nothing that enqueues waits for a sample; whoever waits for the queue does.
 
-mod epoch;
 mod fit;
 mod sample;
 
@@ -25,6 +24,7 @@ use crate::issue::issue;
 use crate::launch::Launch;
 use crate::native::Native;
 use crate::own_time;
+use crate::process_end::CALLBACKS;
 use crate::process_end::{self, while_alive};
 use crate::queue::{Queue, State};
 use crate::records::{self, DivisionRecord, Timing};
@@ -32,9 +32,8 @@ use crate::report;
 use crate::scheduling;
 use crate::settings::Mapping;
 use crate::status::Fallible;
-use crate::worker::CALLBACKS;
 
-use epoch::Epoch;
+use self::fit::Epoch;
 use sample::Sample;
 
 /// The first epochs of a queue, each of which may move it.

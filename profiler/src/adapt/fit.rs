@@ -2,7 +2,7 @@
 
 use thiserror::Error;
 
-use super::belief::{Point, learn};
+use super::{Point, learn};
 use crate::Fitted;
 use crate::fitted::{Correction, Input};
 use crate::regress::spread;

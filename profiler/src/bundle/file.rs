@@ -6,7 +6,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use thiserror::Error;
 
-use super::{Bundle, check};
+use super::Bundle;
 use crate::atomic_file;
 use crate::file_error::{self, FileError};
 
@@ -212,7 +212,7 @@ fn parse(text: &str, file: &str) -> Result<Bundle, BundleError> {
         path: error.path().to_string(),
         why: error.inner().to_string(),
     })?;
-    match check::check(&bundle) {
+    match super::check(&bundle) {
         Ok(()) => Ok(bundle),
         Err((path, why)) => Err(BundleError::Value {
             file: file(),

@@ -4,9 +4,7 @@ use std::fs;
 use std::sync::mpsc::channel;
 use std::thread;
 
-use super::event::{Event, Kind};
-use super::reading::{SCALED_RATIO, Source};
-use super::threads::this_thread;
+use super::session::this_thread;
 use super::*;
 
 const MIB: usize = 1 << 20;
@@ -193,4 +191,121 @@ fn a_thread_that_ends_meanwhile_keeps_its_counts() {
         let faults = reading.values[Event::PageFaults.name()];
         assert!(faults >= pages, "{faults} of {pages}");
     }
+}
+
+#[test]
+fn names_say_group_and_unit_and_are_unlike() {
+    let mut names: Vec<&str> = Event::ALL.iter().map(|event| event.name()).collect();
+    for name in &names {
+        assert!(name.starts_with("counter."), "{name}");
+        let seconds = *name == "counter.task_clock_seconds";
+        assert!(seconds || name.ends_with("_count"), "{name}");
+    }
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), Event::ALL.len());
+}
+
+fn tick(count: u64, enabled: u64, running: u64) -> Option<Tick> {
+    Some(Tick {
+        count,
+        enabled,
+        running,
+    })
+}
+
+#[test]
+fn counts_of_threads_are_added_and_the_clock_is_in_seconds() {
+    let reading = reading([
+        (Event::PageFaults, tick(3, 100, 100)),
+        (Event::PageFaults, tick(4, 50, 50)),
+        (Event::TaskClock, tick(1_500_000_000, 100, 100)),
+    ]);
+    assert_eq!(reading.source, Source::Software);
+    assert_eq!(reading.values["counter.page_faults_count"], 7.0);
+    assert_eq!(reading.values["counter.task_clock_seconds"], 1.5);
+    assert_eq!(reading.values[SCALED_RATIO], 1.0);
+}
+
+#[test]
+fn a_counter_that_ran_half_of_the_time_counts_twice() {
+    let reading = reading([
+        (Event::Cycles, tick(1000, 100, 50)),
+        (Event::Cycles, tick(10, 20, 20)),
+        (Event::Instructions, tick(600, 120, 100)),
+    ]);
+    assert_eq!(reading.source, Source::Hardware);
+    assert_eq!(reading.values["counter.cycles_count"], 2010.0);
+    assert_eq!(reading.values["counter.instructions_count"], 720.0);
+    assert_eq!(reading.values[SCALED_RATIO], 70.0 / 120.0);
+}
+
+/// Two threads, whose events took turns with others for different parts of
+/// the time: what was counted stays in proportion.
+#[test]
+fn threads_are_scaled_each_by_their_own_times() {
+    let reading = reading([
+        (Event::Cycles, tick(300, 100, 25)),
+        (Event::Instructions, tick(600, 100, 25)),
+        (Event::Cycles, tick(1000, 200, 100)),
+        (Event::Instructions, tick(2000, 200, 100)),
+    ]);
+    assert_eq!(reading.values["counter.cycles_count"], 3200.0);
+    assert_eq!(reading.values["counter.instructions_count"], 6400.0);
+    assert_eq!(reading.values[SCALED_RATIO], 125.0 / 300.0);
+}
+
+#[test]
+fn a_thread_for_which_no_counter_was_free_is_filled_in_by_the_others() {
+    let reading = reading([
+        (Event::Branches, tick(90, 90, 90)),
+        (Event::Branches, tick(0, 10, 0)),
+    ]);
+    assert_eq!(reading.values["counter.branches_count"], 100.0);
+    assert_eq!(reading.values[SCALED_RATIO], 0.9);
+}
+
+#[test]
+fn what_was_never_counted_is_absent_and_does_not_pass_for_0() {
+    let reading = reading([
+        (Event::Cycles, tick(0, 100, 0)),
+        (Event::PageFaults, tick(1, 1, 1)),
+    ]);
+    assert!(!reading.values.contains_key("counter.cycles_count"));
+    assert_eq!(reading.source, Source::Software);
+    assert_eq!(reading.values[SCALED_RATIO], 1.0);
+}
+
+#[test]
+fn a_thread_that_never_ran_did_nothing() {
+    let reading = reading([(Event::Cycles, tick(0, 0, 0))]);
+    assert_eq!(reading.values["counter.cycles_count"], 0.0);
+    assert_eq!(reading.values[SCALED_RATIO], 1.0);
+}
+
+#[test]
+fn a_sum_that_lacks_a_thread_is_not_given() {
+    let reading = reading([
+        (Event::Cycles, tick(5, 1, 1)),
+        (Event::Cycles, None),
+        (Event::Cycles, tick(5, 1, 1)),
+    ]);
+    assert_eq!(reading, Reading::default());
+}
+
+#[test]
+fn only_what_was_added_since_the_start_matters() {
+    let earlier = Tick {
+        count: 10,
+        enabled: 20,
+        running: 5,
+    };
+    let later = Tick {
+        count: 14,
+        enabled: 30,
+        running: 10,
+    };
+    let span = later.since(earlier);
+    assert_eq!((span.count, span.enabled, span.running), (4, 10, 5));
+    assert_eq!(earlier.since(later), Tick::default());
 }

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::Fault;
-use super::feature::{Feature, Group};
+use super::row::{Feature, Group};
 use crate::Sample;
 
 /// Figures known beforehand that are at least 1.

@@ -4,10 +4,10 @@
 //! taken apart by the `csv` crate one by one: its own line numbers do not
 //! count blank lines and carriage returns.
 
-use super::check::{self, Runs};
-use super::error::Quoted;
+use super::check::Runs;
 use super::row::{self, Column, IDENTITY};
 use super::{Dataset, DatasetError, FORMAT, Fault};
+use super::{Quoted, check};
 use crate::Sample;
 
 /// Reads and checks the contents of a dataset; `file` is its name in messages.

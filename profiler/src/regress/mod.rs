@@ -18,23 +18,23 @@ pub(crate) mod fixtures;
 mod forest;
 mod kernel;
 mod linear;
-mod ridge;
-mod screen;
-mod spec;
 mod sum;
 #[cfg(test)]
 mod tests;
 
-use ndarray::Array2;
+use std::fmt;
+
+use ndarray::{Array2, ArrayView1, Axis};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use self::linear::{FUNCTIONS, expand, ranges};
+use crate::median;
+
 pub use forest::Forest;
 pub use kernel::{Kernel, KernelMachine};
 pub use linear::Linear;
-pub use screen::{screen, spread};
-pub use spec::Spec;
 pub use sum::Sum;
 
 /// A fitted regression, by its kind.
@@ -224,4 +224,235 @@ pub(crate) fn scratch<R>(length: usize, use_it: impl FnOnce(&mut [f64]) -> R) ->
     } else {
         use_it(&mut vec![0.0; length])
     }
+}
+
+/// A family of regressions and its hyper-parameters.
+#[derive(Clone, Debug, Deserialize, PartialEq, JsonSchema, Serialize)]
+#[serde(tag = "family", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Spec {
+    /// The paper's linear regression (section 3.2, step 5), see
+    /// [`Linear`]. `l2` is the weight of the squared
+    /// coefficients against the mean squared error, of standardised columns.
+    Linear { l2: f64 },
+    /// Support vectors with the kernel (x · x' / d + 1)^degree for d features.
+    /// `c` bounds a row's influence, for a target scaled to deviation 1;
+    /// `epsilon` is the error that costs nothing, in the target's own unit
+    /// (0.01 of a logarithm is 1 %).
+    Polynomial { c: f64, epsilon: f64, degree: u32 },
+    /// Support vectors with the kernel exp(-gamma |x - x'|² / d) for d
+    /// features; `c` and `epsilon` as for the polynomial.
+    Gaussian { c: f64, epsilon: f64, gamma: f64 },
+    /// A random forest. `depth` counts levels
+    /// with the root; `min_leaf` is the fewest rows of a leaf.
+    Forest {
+        trees: u16,
+        depth: u16,
+        min_leaf: usize,
+    },
+    /// Nothing is fitted: the target is 0 everywhere, so a prior stays as it is.
+    Nothing,
+    /// A sum of parts, weighed, see [`Sum`]. Whether the `whole` that
+    /// they are parts of is one of them: else they make it up.
+    Sum {
+        #[serde(default = "has_whole")]
+        whole: bool,
+    },
+}
+
+/// Of models from before there was a choice.
+fn has_whole() -> bool {
+    true
+}
+
+impl Spec {
+    /// The family's name, as in files and tables.
+    pub fn family(&self) -> &'static str {
+        match self {
+            Spec::Linear { .. } => "linear",
+            Spec::Polynomial { .. } => "polynomial",
+            Spec::Gaussian { .. } => "gaussian",
+            Spec::Forest { .. } => "forest",
+            Spec::Nothing => "nothing",
+            Spec::Sum { .. } => "sum",
+        }
+    }
+
+    /// The fewest rows that it can be fitted to.
+    pub fn fewest_rows(&self) -> usize {
+        match self {
+            Spec::Nothing => 0,
+            Spec::Linear { .. }
+            | Spec::Polynomial { .. }
+            | Spec::Gaussian { .. }
+            | Spec::Sum { .. } => 4,
+            Spec::Forest { min_leaf, .. } => min_leaf.saturating_mul(2).max(4),
+        }
+    }
+}
+
+/// The family and its hyper-parameters on one line, for tables.
+impl fmt::Display for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Spec::Linear { l2 } => write!(f, "linear, l2 {l2}"),
+            Spec::Polynomial { c, epsilon, degree } => {
+                write!(
+                    f,
+                    "polynomial SVR, degree {degree}, C {c}, epsilon {epsilon}"
+                )
+            }
+            Spec::Gaussian { c, epsilon, gamma } => {
+                write!(f, "Gaussian SVR, gamma {gamma}, C {c}, epsilon {epsilon}")
+            }
+            Spec::Forest {
+                trees,
+                depth,
+                min_leaf,
+            } => write!(f, "forest, {trees} trees, depth {depth}, leaf {min_leaf}"),
+            Spec::Nothing => write!(f, "nothing fitted"),
+            Spec::Sum { .. } => write!(f, "sum of parts"),
+        }
+    }
+}
+
+/// The deviation of logarithms that rows are never held to: a run 5 % off its
+/// expectation is nothing unusual, however well the others agree.
+const USUAL: f64 = 0.05;
+
+/// L2 of the regression that residuals are taken from.
+const L2: f64 = 1e-4;
+
+/// Huber's bend, in deviations: 95 % efficient on normal values.
+const BEND: f64 = 1.345;
+
+/// Rounds of Huber's weights, which find their way past many outliers, and
+/// then of Tukey's, which forget them wholly.
+const HUBER_ROUNDS: usize = 2;
+const TUKEY_ROUNDS: usize = 2;
+
+/// Of the basis functions, x, x² and ln x: they follow a curve as well as all
+/// seven, in a fifth of the time.
+const FOLLOWED: [usize; 3] = [0, 1, 5];
+
+/// The number of nearest neighbours ...
+const NEIGHBOURS: usize = 6;
+
+/// ... and how many of them must agree with a row to confirm it.
+const VOUCHERS: usize = 2;
+
+/// How far to believe each row: a weight from 0 (another program ran beside
+/// it, say) to 1.
+///
+/// `x` has a standardised feature a column, `y` is a logarithm of time. Two
+/// witnesses are heard, and a row is weighed by the kinder one:
+///
+/// - its residual in a linear regression on x, x² and ln x of every feature,
+///   which is repeated with the weights that follow from its own residuals
+///   (Huber's, then Tukey's bisquare at 4.685 deviations; the deviation from
+///   the median absolute residual, at least 5 %);
+/// - how far its residual is from those of its neighbours: where the linear
+///   form is wrong, as in a small region with rules of its own, rows are wrong
+///   together. Two of the six nearest rows must agree.
+///
+/// Fewer than 8 rows are all believed.
+///
+/// # Errors
+///
+/// When the regression cannot be solved.
+pub fn screen(x: &Array2<f64>, y: &[f64]) -> Result<Vec<f64>, FitError> {
+    let rows = x.nrows();
+    if rows < NEIGHBOURS + 2 {
+        return Ok(vec![1.0; rows]);
+    }
+    let residuals = robust_residuals(x, y)?;
+    let cut = CUT * spread(&residuals).max(USUAL);
+    let weights = residuals.iter().enumerate().map(|(row, &residual)| {
+        let alone = bisquare(residual, cut);
+        // Most rows need no one to vouch for them.
+        if alone > 0.9 {
+            return alone;
+        }
+        alone.max(bisquare(disagreement(x, &residuals, row), cut))
+    });
+    Ok(weights.collect())
+}
+
+/// What a linear regression that outliers do not move leaves unexplained.
+fn robust_residuals(x: &Array2<f64>, y: &[f64]) -> Result<Vec<f64>, FitError> {
+    let all = expand(x, &ranges(x));
+    let followed: Vec<usize> = (0..all.ncols())
+        .filter(|column| FOLLOWED.contains(&(column % FUNCTIONS)))
+        .collect();
+    let columns = all.select(Axis(1), &followed);
+    let mut weights = vec![1.0; y.len()];
+    for round in 0..HUBER_ROUNDS + TUKEY_ROUNDS {
+        let residuals = residuals(&columns, y, &weights)?;
+        let scale = spread(&residuals).max(USUAL);
+        for (weight, residual) in weights.iter_mut().zip(residuals) {
+            *weight = if round < HUBER_ROUNDS {
+                huber(residual, BEND * scale)
+            } else {
+                bisquare(residual, CUT * scale)
+            };
+        }
+    }
+    residuals(&columns, y, &weights)
+}
+
+fn residuals(columns: &Array2<f64>, y: &[f64], weights: &[f64]) -> Result<Vec<f64>, FitError> {
+    let solution = linear::solve(columns, y, weights, L2)?;
+    let rows = columns.axis_iter(Axis(0)).zip(y);
+    Ok(rows.map(|(row, y)| y - solution.at(row)).collect())
+}
+
+/// How far a row's residual is from those of its neighbours: from the one that
+/// agrees second best of the nearest six.
+fn disagreement(x: &Array2<f64>, residuals: &[f64], row: usize) -> f64 {
+    let mut others: Vec<(f64, usize)> = (0..residuals.len())
+        .filter(|&other| other != row)
+        .map(|other| (distance(x.row(row), x.row(other)), other))
+        .collect();
+    others.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    let nearest = others.iter().take(NEIGHBOURS);
+    let mut differences: Vec<f64> = nearest
+        .map(|&(_, other)| (residuals[row] - residuals[other]).abs())
+        .collect();
+    differences.sort_by(f64::total_cmp);
+    differences[VOUCHERS - 1]
+}
+
+fn distance(a: ArrayView1<f64>, b: ArrayView1<f64>) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum()
+}
+
+/// The median absolute deviation of normal values is this part of their
+/// deviation.
+const NORMAL: f64 = 0.674_489_750_196_082;
+
+/// Tukey's bisquare gives up values beyond this many deviations; 4.685 keeps
+/// 95 % of the efficiency of least squares on normal values.
+const CUT: f64 = 4.685;
+
+/// The deviation of values around 0 (residuals), from the median of their distances
+/// from it: up to half of them may be outliers.
+pub fn spread(values: &[f64]) -> f64 {
+    median(values.iter().map(|value| value.abs())).unwrap_or(0.0) / NORMAL
+}
+
+/// Huber's weight of a residual: 1 up to `bend`, then falling as 1 / residual.
+/// Least squares repeated with it always arrives, from wherever it starts.
+fn huber(residual: f64, bend: f64) -> f64 {
+    if residual.abs() <= bend {
+        1.0
+    } else {
+        bend / residual.abs()
+    }
+}
+
+/// Tukey's bisquare weight of a residual: near 1 around 0, and 0 from `cut` on.
+fn bisquare(residual: f64, cut: f64) -> f64 {
+    if residual.abs() >= cut {
+        return 0.0;
+    }
+    (1.0 - (residual / cut).powi(2)).powi(2)
 }

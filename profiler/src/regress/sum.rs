@@ -4,7 +4,7 @@ use ndarray::{Array1, Array2};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Regression, ridge};
+use super::{Regression, linear};
 
 /// ln(F) = ln(whole + the sum of w x over every feature x), each w at least 0; the
 /// whole may be 0, where the features make it up.
@@ -186,7 +186,7 @@ impl<'a> Problem<'a> {
             let influence = matrix.column(part).mapv(|share| share * share).sum();
             matrix[[rows + part, part]] = (damping * (influence + TINY)).sqrt();
         }
-        ridge::least_squares(matrix, right).ok()
+        linear::least_squares(matrix, right).ok()
     }
 }
 

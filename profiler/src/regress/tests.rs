@@ -2,8 +2,8 @@
 
 use ndarray::{Array2, Axis};
 
-use super::fixtures::{mape, profile, slowed, truth};
-use super::{FitError, Regressor, Spec, fit, screen};
+use super::fixtures::{Random, mape, profile, slowed, truth};
+use super::{FitError, Regressor, Spec, fit, screen, *};
 
 fn families() -> [Spec; 4] {
     [
@@ -203,4 +203,64 @@ fn a_sum_of_before_has_the_whole_among_its_parts() {
     assert_eq!(read(r#"{"family": "sum"}"#), Spec::Sum { whole: true });
     let without = Spec::Sum { whole: false };
     assert_eq!(read(&serde_json::to_string(&without).unwrap()), without);
+}
+
+#[test]
+fn slowed_rows_are_found_and_others_believed() {
+    let (x, clean) = profile(300, 1);
+    let (dirty, slow) = slowed(&clean, 0.05, 5.0, 2);
+    let weights = screen(&x, &dirty).unwrap();
+    assert!(slow.len() > 8);
+    for (row, weight) in weights.iter().enumerate() {
+        if slow.contains(&row) {
+            assert!(*weight < 0.01, "slowed row {row} has weight {weight}");
+        }
+    }
+    let believed = weights.iter().filter(|weight| **weight > 0.5).count();
+    assert!(believed as f64 >= 0.98 * (300 - slow.len()) as f64);
+}
+
+#[test]
+fn a_region_with_rules_of_its_own_is_believed() {
+    let (x, mut y) = profile(300, 3);
+    let corner: Vec<usize> = (0..300)
+        .filter(|&row| x[[row, 0]] > 1.2 && x[[row, 1]] < -1.0)
+        .collect();
+    assert!((4..30).contains(&corner.len()));
+    for &row in &corner {
+        y[row] += 1.2;
+    }
+    let weights = screen(&x, &y).unwrap();
+    let believed = corner.iter().filter(|&&row| weights[row] > 0.5).count();
+    assert!(
+        believed + 1 >= corner.len(),
+        "{believed} of {}",
+        corner.len()
+    );
+}
+
+#[test]
+fn few_rows_are_all_believed() {
+    let x = Array2::from_shape_fn((7, 1), |(row, _)| row as f64);
+    let y = [0.0, 0.1, 0.2, 9.0, 0.4, 0.5, 0.6];
+    assert_eq!(screen(&x, &y).unwrap(), [1.0; 7]);
+}
+
+#[test]
+fn wild_values_leave_the_spread() {
+    let mut random = Random(5);
+    let mut values: Vec<f64> = (0..4000).map(|_| 0.3 * random.normal()).collect();
+    assert!((spread(&values) - 0.3).abs() < 0.015);
+    values[..400].fill(1e9);
+    assert!((spread(&values) - 0.34).abs() < 0.02);
+}
+
+#[test]
+fn weights_fall_from_one() {
+    assert_eq!(huber(-0.5, 1.0), 1.0);
+    assert_eq!(huber(-4.0, 1.0), 0.25);
+    assert_eq!(bisquare(0.0, 2.0), 1.0);
+    assert_eq!(bisquare(1.0, 2.0), 0.5625);
+    assert_eq!(bisquare(-2.0, 2.0), 0.0);
+    assert_eq!(bisquare(1e9, 2.0), 0.0);
 }

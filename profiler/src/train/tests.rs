@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use super::comparison::Comparison;
-use super::{Family, Recipe};
+use super::{Family, Recipe, *};
 use crate::table::{Row, Table};
 use crate::validate::Folds;
 
@@ -104,4 +104,30 @@ fn parts_that_make_up_the_whole_are_seen_by_their_sum_alone() {
     }
     let fitted = models(&table, &folds, &recipe(Family::PriorParts));
     assert!(fitted.iter().all(|model| model.contains("\"whole\":false")));
+}
+
+#[test]
+fn results_come_in_order_and_progress_is_whole() {
+    let mut seen = Vec::new();
+    let stop = AtomicBool::new(false);
+    let squares = run(2, 20, |n| Some(n * n), &mut |a, b| seen.push((a, b)), &stop);
+    assert_eq!(squares.unwrap(), (0..20).map(|n| n * n).collect::<Vec<_>>());
+    assert_eq!(seen, (0..=20).map(|n| (n, 20)).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_stops_a_job_stops_all() {
+    let stop = AtomicBool::new(false);
+    let started = std::sync::atomic::AtomicUsize::new(0);
+    let job = |n| {
+        started.fetch_add(1, Ordering::Relaxed);
+        if n == 3 {
+            stop.store(true, Ordering::Relaxed);
+            return None;
+        }
+        Some(n)
+    };
+    let result = run(1, 100, job, &mut |_, _| {}, &stop);
+    assert_eq!(result, Err(TrainError::Interrupted));
+    assert!(started.load(Ordering::Relaxed) < 100);
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
-use super::topology::topological_order;
+use super::task_graph::topological_order;
 use super::{DatumId, GraphError, KernelId, TaskGraph};
 use crate::machine::DeviceKind;
 

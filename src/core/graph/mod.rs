@@ -19,16 +19,10 @@
 mod build;
 mod components;
 mod datum;
-mod error;
-mod growth;
 mod kernel;
-mod limits;
-mod place;
 mod queues;
-mod rank;
 pub mod spec;
 mod task_graph;
-mod topology;
 
 #[cfg(test)]
 #[path = "../../../tests/fixtures/graphs.rs"]
@@ -36,11 +30,155 @@ pub(crate) mod fixtures;
 
 pub use build::GraphBuilder;
 pub use components::{Component, Components};
-pub use datum::{Contents, Datum, DatumId, Piece};
-pub use error::GraphError;
+pub use datum::{Contents, Datum, DatumId, HostSpace, HostSpaceId, Piece, Place, SpaceContents};
 pub use kernel::{Argument, Kernel, KernelId};
-pub use limits::{MOST_TASKS, check_tasks, go_on};
-pub use place::{HostSpace, HostSpaceId, Place, SpaceContents};
 pub use queues::{CommandQueues, QueueCommand, QueueSlot, Transfers};
-pub use rank::bottom_levels;
-pub use task_graph::{Edge, TaskGraph};
+pub use task_graph::{Edge, MOST_TASKS, TaskGraph, bottom_levels, check_tasks, go_on};
+
+use thiserror::Error;
+
+use crate::quantity::Bytes;
+
+/// What is wrong with a graph, or with its division into components.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum GraphError {
+    #[error("there is no datum number {0}; data are counted from 0 as they are added")]
+    NoDatum(usize),
+
+    #[error("there is no kernel number {0}; kernels are counted from 0 as they are added")]
+    NoKernel(usize),
+
+    #[error("the graph has no kernels; add at least one")]
+    Empty,
+
+    #[error("datum `{0}` has no bytes; give it at least one")]
+    NoBytes(String),
+
+    #[error("datum `{datum}` has {wanted} bytes, but contents of {given} bytes; make both equal")]
+    Contents {
+        datum: String,
+        wanted: u64,
+        given: u64,
+    },
+
+    #[error(
+        "kernel `{kernel}` reads datum `{datum}` (argument {argument}), which no kernel makes \
+         and which has no contents; connect it to an output, or give it contents"
+    )]
+    NoProducer {
+        kernel: String,
+        argument: usize,
+        datum: String,
+    },
+
+    #[error("datum `{datum}` {why}; give it the place of a block of its space")]
+    Place { datum: String, why: &'static str },
+
+    #[error("datum `{0}` is wanted, but no kernel makes it, and it has no contents")]
+    NeverMade(String),
+
+    #[error(
+        "datum `{datum}` is written by kernel `{first}` and by kernel `{second}` (argument \
+         {argument}); a datum is written once, so give each its own"
+    )]
+    TwoProducers {
+        datum: String,
+        first: String,
+        second: String,
+        argument: usize,
+    },
+
+    #[error(
+        "datum `{datum}` has contents and is written by kernel `{kernel}` (argument \
+         {argument}); make it an in-out argument with a datum of its own for the result"
+    )]
+    Overwritten {
+        datum: String,
+        kernel: String,
+        argument: usize,
+    },
+
+    #[error(
+        "kernel `{kernel}`, argument {argument}: `{from}` has {from_bytes} bytes and `{to}` \
+         {to_bytes}; an in-out argument keeps its length"
+    )]
+    Length {
+        kernel: String,
+        argument: usize,
+        from: String,
+        from_bytes: u64,
+        to: String,
+        to_bytes: u64,
+    },
+
+    #[error(
+        "datum `{datum}` is overwritten by kernel `{first}` and by kernel `{second}`; let the \
+         second take what the first leaves"
+    )]
+    TwoOverwriters {
+        datum: String,
+        first: String,
+        second: String,
+    },
+
+    #[error(
+        "kernel `{kernel}`, argument {argument} is memory by value; memory is passed as a datum"
+    )]
+    MemoryValue { kernel: String, argument: usize },
+
+    #[error("the kernels {} wait for one another in a cycle; remove one of these edges", chain(.0))]
+    Cycle(Vec<String>),
+
+    #[error("component {component} has no kernels; remove it")]
+    EmptyComponent { component: usize },
+
+    #[error("kernel `{kernel}` is in no component; add it to one")]
+    NoComponent { kernel: String },
+
+    #[error("kernel `{kernel}` is in component {first} and in component {second}; keep one")]
+    TwoComponents {
+        kernel: String,
+        first: usize,
+        second: usize,
+    },
+
+    #[error(
+        "component {component} mixes kernel `{first}`, meant for {first_kind}, with kernel \
+         `{second}`, meant for {second_kind}; a component runs on one device, so divide it"
+    )]
+    MixedComponent {
+        component: usize,
+        first: String,
+        first_kind: &'static str,
+        second: String,
+        second_kind: &'static str,
+    },
+
+    #[error(
+        "the components {} wait for one another in a cycle; join them, or divide one",
+        .0.iter().map(usize::to_string).collect::<Vec<_>>().join(" -> ")
+    )]
+    ComponentCycle(Vec<usize>),
+
+    #[error(
+        "{tasks} tasks are too many for a graph, which has at most {MOST_TASKS}; larger tiles \
+         or a smaller size make fewer"
+    )]
+    TooManyTasks { tasks: u64 },
+
+    #[error(
+        "a graph of {tasks} tasks needs {} of memory beside its data, and {} are free; larger \
+         tiles or a smaller size make fewer",
+        Bytes(*needed),
+        Bytes(*free)
+    )]
+    NoMemory { tasks: u64, needed: u64, free: u64 },
+
+    #[error("interrupted")]
+    Stopped,
+}
+
+fn chain(names: &[String]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    quoted.join(" -> ")
+}

@@ -6,12 +6,10 @@
 
 use std::ops::Range;
 
+use super::MatrixError;
 use super::control::Control;
-use super::csr::Csr;
-use super::error::MatrixError;
-use super::memory::zeros;
-use super::parallel::{map, threads};
-use super::rows::{RowBlock, accumulate, divide};
+use super::csr::{Csr, zeros};
+use super::rows::{RowBlock, accumulate, divide, map, threads};
 
 /// A part of a matrix's entries, with indices from 0.
 #[derive(Clone, Debug, Default, PartialEq)]

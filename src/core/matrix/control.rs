@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::error::MatrixError;
+use super::MatrixError;
 
 /// Receives the progress of work on a matrix, and can interrupt it.
 pub struct Control<'a> {

@@ -1,8 +1,17 @@
-//! A sparse matrix in memory: compressed sparse rows, checked once.
+//! A sparse matrix in memory: compressed sparse rows, checked once, and its transposed matrix.
 
+use std::any::Any;
+use std::fmt;
+use std::ops::Deref;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use bytemuck::Zeroable;
+use bytemuck::allocation::try_zeroed_vec;
 use thiserror::Error;
 
-use super::shared::Shared;
+use super::MatrixError;
+use crate::machine::host::Memory;
 
 /// The most rows or columns of a matrix: kernels count both in signed 32-bit integers.
 pub const MOST: u32 = i32::MAX as u32;
@@ -205,9 +214,159 @@ fn check_row(row: u32, found: &[u32], columns: u32) -> Result<(), CsrError> {
     }
 }
 
+/// An array that is not changed. It owns its elements, or keeps whoever does.
+#[derive(Clone)]
+pub struct Shared<T> {
+    elements: NonNull<[T]>,
+    /// Keeps the elements where they are.
+    owner: Arc<dyn Any + Send + Sync>,
+}
+
+// SAFETY: the elements are only read, and the owner can be shared and sent.
+unsafe impl<T: Sync> Send for Shared<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// Elements that an owner keeps.
+    ///
+    /// # Safety
+    /// The elements must stay at their place, and must not be written, as long as the owner
+    /// is not dropped.
+    pub unsafe fn new(elements: NonNull<[T]>, owner: Arc<dyn Any + Send + Sync>) -> Self {
+        Self { elements, owner }
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> Shared<T> {
+    /// The elements as a vector: without a copy if nobody else has them, and they were made of
+    /// a vector.
+    pub fn into_vec(self) -> Vec<T> {
+        match Arc::clone(&self.owner).downcast::<Vec<T>>() {
+            Ok(vector) if vector.len() == self.len() => {
+                drop(self);
+                Arc::unwrap_or_clone(vector)
+            }
+            _ => self.to_vec(),
+        }
+    }
+}
+
+impl<T: Send + Sync + 'static> From<Vec<T>> for Shared<T> {
+    fn from(elements: Vec<T>) -> Self {
+        let owner = Arc::new(elements);
+        let elements = NonNull::from(owner.as_slice());
+        // SAFETY: nobody can reach the vector within the `Arc` to change it.
+        unsafe { Self::new(elements, owner) }
+    }
+}
+
+impl<T> Deref for Shared<T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        // SAFETY: of `new`.
+        unsafe { self.elements.as_ref() }
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Shared<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
+}
+
+impl<T: PartialEq> PartialEq for Shared<T> {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Csr {
+    /// The transposed matrix, with `value(row, value)` of each entry, where `row` is that of
+    /// this matrix.
+    pub fn transposed(&self, value: impl Fn(u32, f64) -> f64) -> Self {
+        let mut starts = vec![0u64; self.columns() as usize + 1];
+        for column in self.column_of() {
+            starts[*column as usize + 1] += 1;
+        }
+        for column in 1..starts.len() {
+            starts[column] += starts[column - 1];
+        }
+        let count = self.nonzeros() as usize;
+        let (mut row_of, mut values) = (vec![0u32; count], vec![0.0; count]);
+        let mut next = starts.clone();
+        for row in 0..self.rows() {
+            let (columns, of_row) = self.row(row);
+            for (column, number) in columns.iter().zip(of_row) {
+                let place = &mut next[*column as usize];
+                // Rows ascend, so the columns of the transposed rows do, too.
+                row_of[*place as usize] = row;
+                values[*place as usize] = value(row, *number);
+                *place += 1;
+            }
+        }
+        Self::of_checked(self.columns(), self.rows(), starts, row_of, values)
+    }
+}
+
+/// Bytes of a matrix in memory.
+pub(super) fn matrix_bytes(rows: u64, nonzeros: u64) -> u64 {
+    let entry = (size_of::<u32>() + size_of::<f64>()) as u64;
+    nonzeros
+        .saturating_mul(entry)
+        .saturating_add(starts_bytes(rows))
+}
+
+/// Bytes of the row starts of a matrix.
+pub(super) fn starts_bytes(rows: u64) -> u64 {
+    rows.saturating_add(1)
+        .saturating_mul(size_of::<u64>() as u64)
+}
+
+/// Checks that `needed` bytes are available. `most` is the limit in bytes; `None` is
+/// the memory of this host that can be had without swapping.
+///
+/// # Errors
+/// An error that names `what` needs them, and both figures.
+pub(super) fn check_memory(what: &str, needed: u64, most: Option<u64>) -> Result<(), MatrixError> {
+    let available = most.or_else(available).unwrap_or(u64::MAX);
+    if needed <= available {
+        return Ok(());
+    }
+    Err(MatrixError::Memory {
+        what: what.to_owned(),
+        needed,
+        available,
+    })
+}
+
+/// Bytes that this process can have without swapping.
+fn available() -> Option<u64> {
+    let memory = Memory::read()?;
+    let without_swap = Memory {
+        swap_free: 0,
+        ..memory
+    };
+    Some(without_swap.obtainable(0))
+}
+
+/// `count` zeros, in memory that the system has not provided yet.
+///
+/// # Errors
+/// When the system refuses the memory.
+pub(super) fn zeros<T: Zeroable>(count: u64) -> Result<Vec<T>, MatrixError> {
+    let refused = || MatrixError::Refused {
+        bytes: count.saturating_mul(size_of::<T>() as u64),
+    };
+    let count = usize::try_from(count).map_err(|_| refused())?;
+    try_zeroed_vec(count).map_err(|()| refused())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::matrices::awkward;
 
     #[test]
     fn rows_are_found() {
@@ -291,5 +450,60 @@ mod tests {
         ] {
             assert_eq!(found, expected);
         }
+    }
+
+    #[test]
+    fn entries_change_places() {
+        for (name, matrix) in awkward() {
+            let transposed = matrix.transposed(|_, value| value);
+            let entries = |of: &super::Csr| {
+                let rows = (0..of.rows()).flat_map(|row| {
+                    let (columns, values) = of.row(row);
+                    let entries = columns.iter().zip(values);
+                    let entries = entries.map(move |(column, value)| (row, *column, *value));
+                    entries.collect::<Vec<_>>()
+                });
+                rows.collect::<Vec<_>>()
+            };
+            let mut found: Vec<_> = entries(&transposed)
+                .into_iter()
+                .map(|(row, column, value)| (column, row, value.to_bits()))
+                .collect();
+            found.sort_unstable();
+            let right: Vec<_> = entries(&matrix)
+                .into_iter()
+                .map(|(row, column, value)| (row, column, value.to_bits()))
+                .collect();
+            assert_eq!(found, right, "{name}");
+            let rows = matrix.transposed(|row, _| row.into());
+            assert!(
+                entries(&rows)
+                    .iter()
+                    .all(|(_, column, row)| f64::from(*column) == *row)
+            );
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_with_both_figures() {
+        assert!(check_memory("it", 100, Some(100)).is_ok());
+        let message = check_memory("reading it", 3 << 30, Some(2 << 30))
+            .unwrap_err()
+            .to_string();
+        assert!(message.contains("reading it needs 3.00 GiB"), "{message}");
+        assert!(message.contains("2.00 GiB"), "{message}");
+        assert!(check_memory("it", 1, None).is_ok());
+        assert!(check_memory("it", u64::MAX - 1, None).is_err());
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_arrays() {
+        assert_eq!(matrix_bytes(3, 5), 4 * 8 + 5 * 12);
+        assert_eq!(matrix_bytes(u64::MAX, u64::MAX), u64::MAX);
+        assert_eq!(zeros::<f64>(3).unwrap(), [0.0; 3]);
+        assert!(matches!(
+            zeros::<f64>(u64::MAX),
+            Err(MatrixError::Refused { .. })
+        ));
     }
 }

@@ -5,13 +5,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use super::cache::{self, CacheLookup};
+use super::cache::CacheLookup;
 use super::control::Control;
 use super::csr::{Csr, MOST};
-use super::error::{FileError, MatrixError};
 use super::generate::lookalike::{KNOWN, KnownMatrix, LookAlike};
 use super::generate::{banded, rmat, uniform};
 use super::market;
+use super::{FileError, MatrixError, cache};
 
 /// A matrix that can be loaded.
 ///

@@ -11,11 +11,10 @@
 //! the busiest device alone does not follow from its time beside others. If it may be
 //! near the best, all components run on it once.
 
-mod divide;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use std::collections::{BTreeMap, BTreeSet};
+use pdawl_profiler::median;
 
-use super::learned_times::LearnedTimes;
 use super::ready_queue::ReadyQueue;
 use super::{Finished, Policy, Problem};
 use crate::time::Nanos;
@@ -231,3 +230,312 @@ impl Policy for Adaptive {
 
 #[cfg(test)]
 mod tests;
+
+/// Measurements that are kept of one amount. Older ones are dropped, so that a machine
+/// may change.
+const WINDOW: usize = 5;
+
+/// Measurements with copies that are ignored in a row where there are some without.
+/// More of them mean that copies are the rule now.
+const MOST_IGNORED: u32 = 3;
+
+/// A device's seconds by amount of work. The median of each amount counts, so that an
+/// outlier has no effect.
+///
+/// A first run takes longer, since it writes data that stay on the device. So
+/// measurements with and without copies are not mixed: those without replace the
+/// others, for amounts up to twice as large or small.
+#[derive(Clone, Debug, Default)]
+struct LearnedTimes {
+    /// Ascending by amount.
+    seen: Vec<Measurements>,
+    /// The amounts with the medians of their seconds. The division of a layer needs
+    /// them hundreds of times, while the devices wait.
+    points: Vec<(f64, f64)>,
+    /// Measurements in a row that were ignored.
+    ignored: u32,
+}
+
+/// The last measurements of an amount.
+#[derive(Clone, Debug)]
+struct Measurements {
+    amount: f64,
+    last: VecDeque<f64>,
+    /// Whether data were copied meanwhile.
+    with_copies: bool,
+}
+
+impl LearnedTimes {
+    /// Learns that `amount` took `seconds`. `with_copies`: for a good part of that time,
+    /// data were written that the device may have next time.
+    pub fn learn(&mut self, amount: f64, seconds: f64, with_copies: bool) {
+        if !(amount > 0.0 && seconds >= 0.0 && amount.is_finite() && seconds.is_finite()) {
+            return;
+        }
+        let alike =
+            |seen: &Measurements| seen.amount <= amount * 2.0 && amount <= seen.amount * 2.0;
+        let others = |seen: &Measurements| alike(seen) && seen.with_copies != with_copies;
+        if with_copies && self.seen.iter().any(others) {
+            self.ignored += 1;
+            if self.ignored <= MOST_IGNORED {
+                return;
+            }
+        }
+        self.ignored = 0;
+        self.seen.retain(|seen| !others(seen));
+        let at = self
+            .seen
+            .partition_point(|seen| seen.amount < amount * (1.0 - 1e-9));
+        let same = self
+            .seen
+            .get(at)
+            .is_some_and(|seen| seen.amount <= amount * (1.0 + 1e-9));
+        if !same {
+            let last = VecDeque::new();
+            let seen = Measurements {
+                amount,
+                last,
+                with_copies,
+            };
+            self.seen.insert(at, seen);
+        }
+        let last = &mut self.seen[at].last;
+        last.push_back(seconds);
+        if last.len() > WINDOW {
+            last.pop_front();
+        }
+        let seen = self.seen.iter();
+        self.points = seen
+            .map(|seen| (seen.amount, median(&seen.last).unwrap_or(0.0)))
+            .collect();
+    }
+
+    /// Whether anything has been learned.
+    pub fn knows(&self) -> bool {
+        !self.seen.is_empty()
+    }
+
+    /// Whether this amount was measured.
+    pub fn measured(&self, amount: f64) -> bool {
+        let near = |a: &f64| (a - amount).abs() <= 1e-9 * amount;
+        self.seen.iter().any(|seen| near(&seen.amount))
+    }
+
+    /// The expected seconds of an amount; `None` if nothing is known.
+    ///
+    /// Between two measured amounts time is linear. Beyond the largest it continues the
+    /// line through the two largest, but not above proportion to the largest, since a
+    /// device with more work is not less efficient. With one amount known it is in
+    /// proportion.
+    pub fn expect(&self, amount: f64) -> Option<f64> {
+        if amount <= 0.0 {
+            return Some(0.0);
+        }
+        let points = &self.points;
+        let (first, last) = (points.first()?, points.last()?);
+        let above = points.partition_point(|(a, _)| *a < amount);
+        let line = |one: (f64, f64), other: (f64, f64)| {
+            let slope = (other.1 - one.1) / (other.0 - one.0);
+            one.1 + slope.max(0.0) * (amount - one.0)
+        };
+        let known = points.len();
+        // More work may have taken less time, with other disturbances.
+        let near = |(at, _): &&(f64, f64)| (at - amount).abs() <= 1e-9 * amount;
+        if let Some((_, seconds)) = points.iter().find(near) {
+            return Some(*seconds);
+        }
+        Some(if known == 1 {
+            first.1 * amount / first.0
+        } else if above == 0 {
+            line(points[0], points[1]).clamp((first.1 * amount / first.0).min(first.1), first.1)
+        } else if above == known {
+            line(points[known - 2], points[known - 1]).clamp(last.1, last.1 * amount / last.0)
+        } else {
+            line(points[above - 1], points[above])
+        })
+    }
+}
+
+/// How much better another division must be to replace the last one; layers vary by
+/// less without a cause.
+const LEAST_GAIN: f64 = 0.02;
+
+/// Most moves that improve a division, which is near the best from the begin.
+const MOST_MOVES: usize = 64;
+
+/// A device without measurements gets a component to be measured, unless its estimate
+/// is so many times the time of the whole layer.
+const MOST_SLOWDOWN: f64 = 8.0;
+
+/// The busiest device is tried alone if it is expected to take at most so many times
+/// the time of the division.
+const ALONE_LIMIT: f64 = 1.25;
+
+impl Adaptive {
+    /// Whether every device with components was measured.
+    fn knows_all(&self, parts: &[Vec<usize>]) -> bool {
+        let mut parts = parts.iter().enumerate();
+        parts.all(|(device, part)| part.is_empty() || self.learned[device].knows())
+    }
+
+    /// All components on the device with the most, if others have some and that may be
+    /// as good.
+    fn single_device_instead(&self, level: usize, parts: &[Vec<usize>]) -> Option<Vec<Vec<usize>>> {
+        let busiest = (0..parts.len()).max_by_key(|device| parts[*device].len())?;
+        let all = &self.levels[level];
+        if parts[busiest].len() == all.len() || !all.iter().all(|c| self.may(*c, busiest)) {
+            return None;
+        }
+        let mut alone = vec![Vec::new(); parts.len()];
+        alone[busiest].clone_from(all);
+        (self.end(&alone) <= self.end(parts) * ALONE_LIMIT).then_some(alone)
+    }
+
+    /// By device: the components of a level that it is to have. With `explore`, devices
+    /// without measurements get some.
+    fn parts(&self, level: usize, explore: bool) -> Vec<Vec<usize>> {
+        let mut free: Vec<usize> = self.levels[level].clone();
+        // The heaviest first, since they are the hardest to place.
+        free.sort_by(|a, b| {
+            let weight = |c: &usize| self.problem.tasks[*c].weight;
+            weight(b).total_cmp(&weight(a)).then(a.cmp(b))
+        });
+        let devices = self.lost.len();
+        let mut parts: Vec<Vec<usize>> = vec![Vec::new(); devices];
+        let mut work = vec![(0.0, 0.0); devices];
+        for component in &free {
+            let best = (0..devices)
+                .filter(|d| self.may(*component, *d))
+                .map(|d| {
+                    let more = self.work(d, &[*component]);
+                    let with = (work[d].0 + more.0, work[d].1 + more.1);
+                    (d, with, self.expect(d, with))
+                })
+                .min_by(|one, other| one.2.total_cmp(&other.2));
+            if let Some((device, with, _)) = best {
+                work[device] = with;
+                parts[device].push(*component);
+            }
+        }
+        self.improve(&mut parts);
+        if explore {
+            self.explore_unmeasured(&mut parts);
+        }
+        self.keep(&free, &parts).unwrap_or(parts)
+    }
+
+    fn may(&self, component: usize, device: usize) -> bool {
+        !self.lost[device] && self.problem.suits(component, device)
+    }
+
+    /// The expected end of the last device.
+    fn end(&self, parts: &[Vec<usize>]) -> f64 {
+        let ends = parts.iter().enumerate();
+        let ends = ends.map(|(device, part)| self.expect(device, self.work(device, part)));
+        ends.fold(0.0, f64::max)
+    }
+
+    /// Moves components between devices as long as the end becomes earlier. Because of
+    /// the fixed part of its time, a device with little to do is often better without
+    /// any.
+    fn improve(&self, parts: &mut [Vec<usize>]) {
+        for _ in 0..MOST_MOVES {
+            let before = self.end(parts);
+            let mut best: Option<(f64, Vec<Vec<usize>>)> = None;
+            for (from, to) in pairs(parts.len()) {
+                for count in amounts(parts[from].len()) {
+                    let mut tried = parts.to_vec();
+                    let moved = tried[from].split_off(parts[from].len() - count);
+                    if !moved.iter().all(|c| self.may(*c, to)) {
+                        break;
+                    }
+                    tried[to].extend(moved);
+                    let end = self.end(&tried);
+                    if end < before && best.as_ref().is_none_or(|(least, _)| end < *least) {
+                        best = Some((end, tried));
+                    }
+                }
+            }
+            let Some((_, better)) = best else {
+                return;
+            };
+            parts.clone_from_slice(&better);
+        }
+    }
+
+    /// Gives a component to each device without measurements, as long as others keep
+    /// one.
+    fn explore_unmeasured(&self, parts: &mut [Vec<usize>]) {
+        for device in 0..parts.len() {
+            if self.learned[device].knows() || !parts[device].is_empty() {
+                continue;
+            }
+            let fullest = (0..parts.len())
+                .filter(|d| parts[*d].len() > 1)
+                .max_by_key(|d| (parts[*d].len(), std::cmp::Reverse(*d)));
+            let Some(from) = fullest else { continue };
+            let bound = MOST_SLOWDOWN * self.end(parts);
+            let suitable = parts[from].iter().rposition(|c| {
+                self.may(*c, device) && self.expect(device, self.work(device, &[*c])) <= bound
+            });
+            if let Some(at) = suitable {
+                let component = parts[from].remove(at);
+                parts[device].push(component);
+            }
+        }
+    }
+
+    /// The last division again, if it fits this layer, was measured, and the new one is
+    /// not clearly better.
+    fn keep(&self, components: &[usize], new: &[Vec<usize>]) -> Option<Vec<Vec<usize>>> {
+        let last = self.last.get(&components.len())?;
+        if last.iter().sum::<usize>() != components.len() {
+            return None;
+        }
+        let mut rest = components;
+        let mut old = Vec::with_capacity(last.len());
+        for count in last {
+            let (part, others) = rest.split_at(*count);
+            old.push(part.to_vec());
+            rest = others;
+        }
+        let fits = old.iter().enumerate().all(|(device, part)| {
+            let amount: f64 = part.iter().map(|c| self.problem.tasks[*c].weight).sum();
+            part.iter().all(|c| self.may(*c, device))
+                && (part.is_empty() || self.learned[device].measured(amount))
+        });
+        let better = self.end(new) < self.end(&old) * (1.0 - LEAST_GAIN);
+        (fits && !better).then_some(old)
+    }
+
+    /// The work of these components on a device: its amount, and its estimated seconds.
+    fn work(&self, device: usize, components: &[usize]) -> (f64, f64) {
+        let tasks = components.iter().map(|c| &self.problem.tasks[*c]);
+        tasks.fold((0.0, 0.0), |(amount, seconds), task| {
+            let more = task.seconds[device].unwrap_or(0.0);
+            (amount + task.weight, seconds + more)
+        })
+    }
+
+    /// Expected seconds of a device for some work: learned, otherwise estimated. What an estimate
+    /// leaves out, it leaves out of all devices: it is as far off as that of the measured device
+    /// where it is least so. Without that, a device would seem better for not being known.
+    fn expect(&self, device: usize, (amount, estimate): (f64, f64)) -> f64 {
+        let off = self.off.iter().copied().flatten().reduce(f64::min);
+        let estimated = estimate * off.unwrap_or(1.0);
+        self.learned[device].expect(amount).unwrap_or(estimated)
+    }
+}
+
+/// How many of so many components are moved at once in a trial: 1, 2, 4 ... and all.
+fn amounts(all: usize) -> impl Iterator<Item = usize> {
+    let powers = (0..usize::BITS).map(|shift| 1usize << shift);
+    powers
+        .take_while(move |count| *count < all)
+        .chain((all > 0).then_some(all))
+}
+
+fn pairs(devices: usize) -> impl Iterator<Item = (usize, usize)> {
+    let all = (0..devices).flat_map(move |from| (0..devices).map(move |to| (from, to)));
+    all.filter(|(from, to)| from != to)
+}

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::assigned::{mean_seconds, shares};
+use super::device_lists::{mean_seconds, shares};
 use super::{Assigned, ListOptions, Problem};
 
 impl Assigned {

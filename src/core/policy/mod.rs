@@ -20,8 +20,6 @@
 //! * [`Search`] looks for the best map and queue counts.
 
 mod adaptive;
-mod adjacency;
-mod assigned;
 pub mod auto_fit;
 mod belady;
 mod clustering;
@@ -31,15 +29,12 @@ mod dmdar;
 mod eager;
 mod growing;
 mod heft;
-mod holdings;
 mod lacks;
-mod learned_times;
 mod locality;
 mod luf;
 mod mhfp;
 mod named;
 mod partition;
-mod pool;
 mod problem;
 mod ready_queue;
 mod round_robin;
@@ -52,12 +47,11 @@ mod fixtures;
 mod sharing_tests;
 
 pub use adaptive::Adaptive;
-pub use assigned::Assigned;
 pub use auto_fit::AutoFit;
 pub use belady::Belady;
 pub use clustering::{Clustering, MapError};
 pub use darts::{Darts, DartsOptions};
-pub use device_lists::ListOptions;
+pub use device_lists::{Assigned, ListOptions};
 pub use dmdar::Dmdar;
 pub use eager::Eager;
 pub use growing::Growing;

@@ -16,14 +16,12 @@
 //! version of a slot at a time.
 
 pub mod difference;
-mod places;
-mod recency;
-mod regions;
 mod space;
 
-pub use places::Places;
-pub use regions::Regions;
 pub use space::{Room, Space};
+
+use std::fmt;
+use std::ops::Range;
 
 /// Where a datum is in its way through a memory space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -224,3 +222,224 @@ impl<B: Copy, A: Copy> Residency<B, A> {
 
 #[cfg(test)]
 mod tests;
+
+// Sets of places: memories in which data can be, such as those of the devices and the
+// host.
+
+/// A set of places, a bit each. A place is a number below [`Places::MOST`]; the user of a
+/// set decides which place is which memory.
+#[derive(Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct Places(u64);
+
+impl Places {
+    /// How many places there can be.
+    pub const MOST: usize = 64;
+
+    /// No place.
+    pub const NONE: Self = Self(0);
+
+    /// Every place.
+    pub const ALL: Self = Self(u64::MAX);
+
+    /// This place alone.
+    ///
+    /// # Panics
+    /// When the place is not below [`Self::MOST`].
+    pub fn only(place: usize) -> Self {
+        assert!(place < Self::MOST, "place {place} of {}", Self::MOST);
+        Self(1 << place)
+    }
+
+    /// The set of these bits: bit 0 is place 0.
+    pub const fn from_bits(bits: u64) -> Self {
+        Self(bits)
+    }
+
+    /// The set as bits: bit 0 is place 0.
+    pub const fn bits(self) -> u64 {
+        self.0
+    }
+
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether a place belongs to it. A number that is no place belongs to no set.
+    pub const fn has(self, place: usize) -> bool {
+        place < Self::MOST && self.0 >> place & 1 == 1
+    }
+
+    /// The set and this place.
+    ///
+    /// # Panics
+    /// As [`Self::only`].
+    pub fn with(self, place: usize) -> Self {
+        Self(self.0 | Self::only(place).0)
+    }
+
+    /// The set without this place.
+    pub const fn without(self, place: usize) -> Self {
+        match self.has(place) {
+            true => Self(self.0 ^ 1 << place),
+            false => self,
+        }
+    }
+
+    /// Its places, the lowest first.
+    pub fn iter(self) -> impl Iterator<Item = usize> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let place = (left != 0).then(|| left.trailing_zeros() as usize)?;
+            left &= left - 1;
+            Some(place)
+        })
+    }
+}
+
+impl FromIterator<usize> for Places {
+    /// # Panics
+    /// As [`Places::only`].
+    fn from_iter<I: IntoIterator<Item = usize>>(places: I) -> Self {
+        places.into_iter().fold(Self::NONE, Self::with)
+    }
+}
+
+impl fmt::Debug for Places {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+// Which bytes of one buffer are valid in which places.
+//
+// A buffer that several devices use in parts has a copy in each place. A write to a
+// range makes the other copies of that range invalid; a copy makes one of them valid
+// again. This file notes the result and moves nothing.
+
+/// The valid places of every byte of a buffer. Bytes that nothing wrote have undefined
+/// contents: they are valid in no place.
+///
+/// Ranges are bytes. The part of a range beyond the buffer is ignored. Places are
+/// numbers below [`Places::MOST`]; a method panics if it is given another one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Regions {
+    bytes: u64,
+    /// By begin. The first begins at 0, each ends where the next begins, and neighbours
+    /// differ in their places. Empty for a buffer of no bytes.
+    regions: Vec<Region>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Region {
+    begin: u64,
+    places: Places,
+}
+
+impl Regions {
+    /// A buffer of so many bytes, none of which is valid anywhere.
+    pub fn new(bytes: u64) -> Self {
+        let whole = Region {
+            begin: 0,
+            places: Places::NONE,
+        };
+        Self {
+            bytes,
+            regions: if bytes == 0 { Vec::new() } else { vec![whole] },
+        }
+    }
+
+    /// The length of the buffer.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Whether a place has every byte of a range. It has every byte of an empty range.
+    pub fn valid(&self, range: Range<u64>, place: usize) -> bool {
+        self.parts(range).all(|(_, places)| places.has(place))
+    }
+
+    /// The parts of a range that a place does not have and others do, in their order, and
+    /// the places that have them. Neighbours have unlike places. Bytes that no place has
+    /// are left out, since there is nothing to copy.
+    pub fn missing(
+        &self,
+        range: Range<u64>,
+        place: usize,
+    ) -> impl Iterator<Item = (Range<u64>, Places)> + '_ {
+        let absent =
+            move |(_, places): &(Range<u64>, Places)| !places.is_empty() && !places.has(place);
+        self.parts(range).filter(absent)
+    }
+
+    /// The parts of a range with unlike places, in their order.
+    pub fn parts(&self, range: Range<u64>) -> impl Iterator<Item = (Range<u64>, Places)> + '_ {
+        let range = range.start..range.end.min(self.bytes);
+        let first = self.regions.partition_point(|r| r.begin <= range.start);
+        let first = first.saturating_sub(1);
+        let count = match range.is_empty() {
+            true => 0,
+            false => usize::MAX,
+        };
+        (first..self.regions.len())
+            .take(count)
+            .take_while(move |index| self.regions[*index].begin < range.end)
+            .map(move |index| {
+                let next = self.regions.get(index + 1);
+                let end = next.map_or(self.bytes, |next| next.begin);
+                let Region { begin, places } = self.regions[index];
+                (begin.max(range.start)..end.min(range.end), places)
+            })
+    }
+
+    /// A place wrote a range: it alone has these bytes.
+    pub fn written(&mut self, range: Range<u64>, place: usize) {
+        let only = Places::only(place);
+        self.change(range, |_| only);
+    }
+
+    /// A range was copied to a place: it has what other places have. Bytes that no place
+    /// has stay undefined.
+    pub fn copied(&mut self, range: Range<u64>, place: usize) {
+        self.change(range, |places| match places.is_empty() {
+            true => places,
+            false => places.with(place),
+        });
+    }
+
+    /// A place was lost with its contents. Returns the ranges that it alone had, whose
+    /// contents are undefined now.
+    pub fn lost(&mut self, place: usize) -> Vec<Range<u64>> {
+        let only = Places::only(place);
+        let parts = self.parts(0..self.bytes);
+        let gone = parts.filter(|(_, places)| *places == only);
+        let gone = gone.map(|(range, _)| range).collect();
+        self.change(0..self.bytes, |places| places.without(place));
+        gone
+    }
+
+    /// Changes the places of a range.
+    fn change(&mut self, range: Range<u64>, change: impl Fn(Places) -> Places) {
+        let range = range.start..range.end.min(self.bytes);
+        if range.is_empty() {
+            return;
+        }
+        let first = self.divide(range.start);
+        let last = self.divide(range.end);
+        for region in &mut self.regions[first..last] {
+            region.places = change(region.places);
+        }
+        self.regions.dedup_by_key(|region| region.places);
+    }
+
+    /// Makes a region begin at a byte, and returns its index; the count of regions for the
+    /// buffer's end.
+    fn divide(&mut self, begin: u64) -> usize {
+        let index = self.regions.partition_point(|r| r.begin < begin);
+        let begins = self.regions.get(index).is_some_and(|r| r.begin == begin);
+        if begin < self.bytes && !begins {
+            let places = self.regions[index - 1].places;
+            self.regions.insert(index, Region { begin, places });
+        }
+        index
+    }
+}

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use fastrand::Rng;
+use proptest::prelude::*;
 
 use super::*;
 
@@ -167,4 +168,115 @@ fn a_space_keeps_its_capacity_and_its_order() {
             assert_eq!(held.len(), distinct.len(), "seed {seed}");
         }
     }
+}
+
+#[test]
+fn places_are_added_and_removed() {
+    let places: Places = [3, 63, 0].into_iter().collect();
+    assert_eq!(places.iter().collect::<Vec<_>>(), [0, 3, 63]);
+    assert!(places.has(63) && !places.has(1) && !places.has(64));
+    assert_eq!(places.without(3).without(3).without(63), Places::only(0));
+    assert_eq!(format!("{places:?}"), "{0, 3, 63}");
+    assert!(Places::NONE.is_empty() && Places::ALL.iter().count() == 64);
+}
+
+/// The places of each byte.
+type Naive = Vec<Places>;
+
+const BYTES: u64 = 24;
+const PLACES: usize = 4;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Written(Range<u64>, usize),
+    Copied(Range<u64>, usize),
+    Lost(usize),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    // Some ranges are empty and some end behind the buffer.
+    let range = || (0..BYTES + 2, 0..9_u64).prop_map(|(begin, length)| begin..begin + length);
+    prop_oneof![
+        4 => (range(), 0..PLACES).prop_map(|(range, place)| Step::Written(range, place)),
+        4 => (range(), 0..PLACES).prop_map(|(range, place)| Step::Copied(range, place)),
+        1 => (0..PLACES).prop_map(Step::Lost),
+    ]
+}
+
+fn apply(step: &Step, regions: &mut Regions, naive: &mut Naive) {
+    let within = |range: &Range<u64>| {
+        let clip = |byte: u64| byte.min(BYTES) as usize;
+        clip(range.start)..clip(range.end)
+    };
+    match step {
+        Step::Written(range, place) => {
+            regions.written(range.clone(), *place);
+            naive[within(range)].fill(Places::only(*place));
+        }
+        Step::Copied(range, place) => {
+            regions.copied(range.clone(), *place);
+            let some = |places: &&mut Places| !places.is_empty();
+            let bytes = naive[within(range)].iter_mut().filter(some);
+            bytes.for_each(|places| *places = places.with(*place));
+        }
+        Step::Lost(place) => {
+            let alone = |byte: &u64| naive[*byte as usize] == Places::only(*place);
+            let expected: Vec<u64> = (0..BYTES).filter(alone).collect();
+            let gone: Vec<u64> = regions.lost(*place).into_iter().flatten().collect();
+            assert_eq!(gone, expected);
+            naive.iter_mut().for_each(|p| *p = p.without(*place));
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn regions_are_as_single_bytes(steps in prop::collection::vec(step(), 0..40)) {
+        let mut regions = Regions::new(BYTES);
+        let mut naive: Naive = vec![Places::NONE; BYTES as usize];
+        for step in &steps {
+            apply(step, &mut regions, &mut naive);
+            for begin in 0..=BYTES {
+                for end in begin..=BYTES + 1 {
+                    let bytes = || begin..end.min(BYTES).max(begin);
+                    for place in 0..PLACES {
+                        let has = |byte: u64| naive[byte as usize].has(place);
+                        prop_assert_eq!(regions.valid(begin..end, place), bytes().all(has));
+                        let missing = regions.missing(begin..end, place);
+                        let reported: Vec<(u64, Places)> = missing
+                            .flat_map(|(range, places)| range.map(move |byte| (byte, places)))
+                            .collect();
+                        let each = bytes().map(|byte| (byte, naive[byte as usize]));
+                        let absent: Vec<(u64, Places)> =
+                            each.filter(|(_, p)| !p.is_empty() && !p.has(place)).collect();
+                        prop_assert_eq!(reported, absent);
+                    }
+                }
+            }
+            let parts: Vec<Places> = regions.parts(0..BYTES).map(|(_, p)| p).collect();
+            prop_assert!(parts.windows(2).all(|pair| pair[0] != pair[1]), "merged");
+        }
+    }
+}
+
+#[test]
+fn a_buffer_of_no_bytes_is_valid_everywhere() {
+    let mut regions = Regions::new(0);
+    regions.written(0..8, 1);
+    regions.copied(0..8, 2);
+    assert!(regions.lost(1).is_empty());
+    assert!(regions.valid(0..8, 3));
+    assert_eq!(regions.missing(0..8, 3).count(), 0);
+}
+
+#[test]
+fn an_undefined_part_is_neither_valid_nor_missing() {
+    let mut regions = Regions::new(100);
+    regions.written(20..40, 5);
+    assert!(!regions.valid(0..40, 5));
+    let missing: Vec<_> = regions.missing(0..100, 0).collect();
+    assert_eq!(missing, [(20..40, Places::only(5))]);
+    regions.copied(0..100, 0);
+    assert!(regions.valid(20..40, 0) && !regions.valid(0..40, 0));
+    assert_eq!(regions.lost(5), []);
 }

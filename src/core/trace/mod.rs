@@ -4,7 +4,6 @@
 //! knows no balancer and only the kinds of commands of the runtime.
 //!
 //! * [`summary`] reduces spans to sums, with the set operations of [`intervals`].
-//! * [`utilisation`] says how busy devices are over time.
 //! * [`nodes`] makes the trace of a run over nodes.
 //! * [`chrome`], [`csv`] and [`gantt`] are the exporters, one for each format. An
 //!   exporter is a pure function from a [`Trace`] and an [`About`] to a writer.
@@ -12,12 +11,10 @@
 pub mod chrome;
 #[cfg(feature = "csv")]
 pub mod csv;
-pub mod escape;
 pub mod gantt;
 pub mod intervals;
 pub mod nodes;
 pub mod summary;
-pub mod utilisation;
 
 use std::ops::Range;
 

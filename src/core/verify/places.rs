@@ -7,8 +7,8 @@
 //! In rows and columns whose products may overflow, samples are compared with sums in double
 //! precision.
 
+use super::accuracy::Samples;
 use super::product::{Matrix, MatrixPart, Product, Source, Verification, norm};
-use super::samples::Samples;
 use super::{Rounding, Sum};
 use crate::random::uniform;
 

@@ -413,3 +413,13 @@ fn errors_are_never_none() {
     assert_eq!(checked::error(1.5, 1.0, 0.25), 2.0);
     assert_eq!(checked::error(1.5, 1.0, 0.0), INF);
 }
+
+#[test]
+fn a_compensated_sum_loses_nothing() {
+    // A plain sum loses each of the small ones.
+    let small = 1e-17;
+    let numbers = std::iter::once(1.0).chain(std::iter::repeat_n(small, 1000));
+    assert_eq!(numbers.clone().sum::<f64>(), 1.0);
+    assert_eq!(compensated(numbers), 1.0 + 1000.0 * small);
+    assert_eq!(compensated([1.0, 1e100, 1.0, -1e100]), 2.0);
+}

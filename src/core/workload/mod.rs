@@ -15,6 +15,7 @@ mod superstep;
 pub mod task_set;
 pub mod transformer;
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -195,4 +196,28 @@ pub trait Grid: Divisible {
     /// Compares a result after `steps` steps with the sequential reference. Where steps were
     /// checked, they must be the reference's, and so must the change in the last one.
     fn verify(&self, steps: u32, checked: Option<Ending>, result: &[u8]) -> Compared;
+}
+
+/// Receives the final contents of each written buffer, with its position.
+#[derive(Clone)]
+pub struct Sink(Arc<Take>);
+
+type Take = dyn Fn(usize, &[u8]) + Send + Sync;
+
+impl Sink {
+    /// A sink that calls this function.
+    pub fn new(take: impl Fn(usize, &[u8]) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(take))
+    }
+
+    /// Passes it the contents of a buffer.
+    pub(crate) fn take(&self, position: usize, bytes: &[u8]) {
+        (self.0)(position, bytes);
+    }
+}
+
+impl fmt::Debug for Sink {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("Sink")
+    }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::ClusterError;
 use super::encode::encode;
-use super::error::ClusterError;
 use super::node::{Combined, Node};
 use super::subtasks::{FEW, OfChain, Subtasks, Written};
 use pdawl_core::cluster::NodeId;

@@ -1,7 +1,7 @@
 //! What nodes are to run next is compared before it begins: no node makes sense of messages
 //! about what it does not run.
 
-use super::error::ClusterError;
+use super::ClusterError;
 use super::node::Node;
 use pdawl_core::cluster::NodeId;
 use pdawl_core::cluster::protocol::Message;

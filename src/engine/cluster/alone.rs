@@ -5,7 +5,7 @@ use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use super::error::ClusterError;
+use super::ClusterError;
 use super::run::{Control, Sink};
 use crate::graph::probe::probe;
 use crate::graph::{GraphOutcome, PreparedGraph, host_bytes};

@@ -6,10 +6,9 @@ use std::thread::{Builder, JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use super::abandon::abandon;
+use super::ClusterError;
 use super::alike::the_end;
-use super::error::ClusterError;
-use super::handle::ClusterOptions;
+use super::handle::{ClusterOptions, abandon};
 use super::node::{Node, Options};
 use super::run::{Control, Sink};
 use crate::machine::{Device, Host};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::error::ClusterError;
+use super::ClusterError;
 use pdawl_core::cluster::wire::memory;
 
 /// Bytes of the length.

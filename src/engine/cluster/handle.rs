@@ -4,18 +4,25 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use super::ClusterError;
 use super::driver::{Brought, Driver, Job};
-use super::error::ClusterError;
-use super::results::Results;
+use super::encode::{decode, encode};
+use super::turn::PAUSE;
 use crate::machine::Device;
 use crate::runtime::select::Selection;
 use crate::spread::NamedSpread;
-use crate::workload::cluster::program::Program;
-use pdawl_core::cluster::protocol;
+use crate::workload::cluster::program::{Program, Space};
+use bytemuck::Pod;
+use pdawl_core::cluster::protocol::Message;
+use pdawl_core::cluster::record::ClusterOutcome;
 use pdawl_core::cluster::wire::agreement::Agreement;
 use pdawl_core::cluster::wire::heartbeat::Pulse;
-use pdawl_core::cluster::wire::{LocalWire, Wire, agree, join};
+use pdawl_core::cluster::wire::{Arrived, LocalWire, Wire, WireError, agree, join};
+use pdawl_core::cluster::{NodeId, protocol};
+use thiserror::Error;
 
 /// The nodes that run programs together.
 ///
@@ -221,4 +228,211 @@ fn asked(options: &ClusterOptions) -> Result<Agreement, ClusterError> {
     agreement.add("the policy", options.spread.to_string());
     agreement.add("the seed", options.seed.to_string());
     Ok(agreement)
+}
+
+/// How long a node waits for the first one to answer, which may still open its files.
+const ANSWER: Duration = Duration::from_secs(3);
+
+/// Time for the last messages to leave.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Tells the others why this node does not take part, so that all end. Returns whether the
+/// first node has answered, and so tells it to its user; false at the first node itself.
+pub fn abandon(wire: &mut dyn Wire, why: &str) -> bool {
+    let (me, why) = (wire.rank(), why.to_owned());
+    // The first node passes on what it receives.
+    let to = match me {
+        0 => 1..wire.size(),
+        _ => 0..1,
+    };
+    let Ok(message) = encode(&Message::Stop { why }) else {
+        return false;
+    };
+    for rank in to {
+        if wire.send(rank, message.clone()).is_err() {
+            return false;
+        }
+    }
+    if wire.flush(LAST_WORDS).is_err() || me == 0 {
+        return false;
+    }
+    let begin = Instant::now();
+    while begin.elapsed() < ANSWER {
+        match wire.poll() {
+            Ok(Some(Arrived::Message { from: 0, bytes })) => {
+                if let Some((Message::Stop { .. }, _)) = decode(&bytes) {
+                    return true;
+                }
+            }
+            Ok(Some(Arrived::Lost { rank: 0, .. } | Arrived::Excluded { by: 0 })) | Err(_) => {
+                return false;
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => thread::sleep(PAUSE),
+        }
+    }
+    false
+}
+
+/// Why a run has ended before it began, as this node has heard while it prepared its part.
+pub fn heard(wire: &mut dyn Wire) -> ClusterError {
+    let me = NodeId(wire.rank() as u32);
+    loop {
+        let (rank, why) = match wire.poll() {
+            Ok(Some(Arrived::Message { bytes, .. })) => match decode(&bytes) {
+                Some((Message::Stop { why }, _)) => return ClusterError::Stopped(why),
+                _ => continue,
+            },
+            Ok(Some(Arrived::Excluded { by })) => {
+                let by = NodeId(by as u32);
+                return ClusterError::Excluded { me, by };
+            }
+            Ok(Some(Arrived::Lost { rank: 0, .. })) => return ClusterError::FirstLost,
+            Ok(Some(Arrived::Lost { rank, why })) => (rank, why),
+            Ok(None) => return ClusterError::Interrupted,
+            Err(error) => return error.into(),
+        };
+        return WireError::LostAtStart { rank, why }.into();
+    }
+}
+
+/// The results of a program, at the first node; at the others there are none.
+#[derive(Clone, Debug)]
+pub struct Results {
+    outcome: Option<ClusterOutcome>,
+    /// The spaces that the program brings, the result first: the name of their elements' type,
+    /// and their bytes.
+    spaces: Vec<(usize, &'static str, Vec<u8>)>,
+}
+
+/// Why a result has no such elements.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ResultError {
+    #[error("the result has elements of type {has}, and not {asked}; ask for Vec<{has}>")]
+    Type {
+        has: &'static str,
+        asked: &'static str,
+    },
+    #[error("{space} is no result of the program; add it with Program::add_result")]
+    NoResult { space: String },
+}
+
+impl Results {
+    pub(super) fn new(
+        program: &Program,
+        outcome: Option<ClusterOutcome>,
+        brought: Vec<(usize, Vec<u8>)>,
+    ) -> Self {
+        let spaces = (brought.into_iter())
+            .map(|(space, bytes)| (space, program.element_type(space), bytes))
+            .collect();
+        Self { outcome, spaces }
+    }
+
+    /// The elements of the program's result, by rows; `None` if this is not the first node.
+    ///
+    /// # Errors
+    /// Elements of another type.
+    pub fn to_vec<T: Pod>(&self) -> Result<Option<Vec<T>>, ResultError> {
+        match self.spaces.first() {
+            Some((_, has, bytes)) => self.elements(has, bytes),
+            None => Ok(None),
+        }
+    }
+
+    /// The elements of a space that the program [brings](Program::add_result), by rows; `None`
+    /// if this is not the first node.
+    ///
+    /// # Errors
+    /// A space that it does not bring.
+    pub fn of<T: Pod>(&self, space: Space<T>) -> Result<Option<Vec<T>>, ResultError> {
+        let mut spaces = self.spaces.iter();
+        match spaces.find(|(number, ..)| *number == space.number()) {
+            Some((_, has, bytes)) => self.elements(has, bytes),
+            None => Err(ResultError::NoResult {
+                space: format!("{space:?}"),
+            }),
+        }
+    }
+
+    /// What the nodes did; `None` if this is not the first node.
+    pub fn outcome(&self) -> Option<&ClusterOutcome> {
+        self.outcome.as_ref()
+    }
+
+    fn elements<T: Pod>(
+        &self,
+        has: &'static str,
+        bytes: &[u8],
+    ) -> Result<Option<Vec<T>>, ResultError> {
+        let asked = std::any::type_name::<T>();
+        if has != asked {
+            return Err(ResultError::Type { has, asked });
+        }
+        Ok((self.outcome.as_ref()).map(|_| bytemuck::pod_collect_to_vec(bytes)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pdawl_core::cluster::wire::LocalWire;
+
+    fn received(wire: &mut LocalWire) -> Option<String> {
+        match wire.poll() {
+            Ok(Some(Arrived::Message { bytes, .. })) => match decode(&bytes) {
+                Some((Message::Stop { why }, _)) => Some(why),
+                other => panic!("{other:?}"),
+            },
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_first_node_tells_all_others() {
+        let mut wires = LocalWire::cluster(3);
+        assert!(!abandon(&mut wires[0], "no file"));
+        for wire in &mut wires[1..] {
+            assert_eq!(received(wire).as_deref(), Some("no file"));
+        }
+    }
+
+    #[test]
+    fn another_node_tells_the_first_one_and_waits_for_its_answer() {
+        let mut wires = LocalWire::cluster(2);
+        let (mut second, mut first) = (wires.remove(1), wires.remove(0));
+        let answered = thread::spawn(move || abandon(&mut second, "no file"));
+        let why = loop {
+            if let Some(why) = received(&mut first) {
+                break why;
+            }
+            thread::yield_now();
+        };
+        assert_eq!(why, "no file");
+        let message = encode(&Message::Stop { why }).unwrap();
+        first.send(1, message).unwrap();
+        assert!(answered.join().unwrap());
+    }
+
+    #[test]
+    fn what_ended_a_run_is_heard_after_what_did_not() {
+        let mut wires = LocalWire::cluster(3);
+        let mut third = wires.remove(2);
+        wires[0].send(2, vec![1]).unwrap();
+        abandon(&mut wires[0], "no file");
+        let heard_of = |wire: &mut LocalWire| heard(wire).to_string();
+        assert_eq!(heard_of(&mut third), "no file");
+        drop(wires.remove(1));
+        assert!(heard_of(&mut third).contains("rank 1 was lost before the run began"));
+        drop(wires);
+        assert!(heard_of(&mut third).starts_with("node 0 was lost"));
+    }
+
+    #[test]
+    fn a_first_node_that_is_lost_does_not_answer() {
+        let mut wires = LocalWire::cluster(2);
+        let mut second = wires.remove(1);
+        drop(wires);
+        assert!(!abandon(&mut second, "no file"));
+    }
 }

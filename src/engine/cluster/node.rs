@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::abandon::abandon;
+use super::ClusterError;
 use super::answers::Answer;
 use super::bands::BandMail;
 use super::copying::Copying;
 use super::encode::decode;
-use super::error::ClusterError;
 use super::expected::expected;
+use super::handle::abandon;
 use super::store::Received;
 use super::subtasks::{Subtasks, Written};
 use super::traced::Traced;

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::error::ClusterError;
+use super::ClusterError;
 use super::node::{Interruption, Node};
 use super::subtasks::Subtasks;
 use crate::codelet::Codelet;

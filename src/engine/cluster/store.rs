@@ -1,16 +1,13 @@
 //! The blocks of spaces that a node has, as data of the open graph that computes on them.
 //! They are where they were made or have arrived: in host memory, or on a device.
 
-mod arriving;
-
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
-use self::arriving::Arriving;
-pub(super) use self::arriving::Received;
-use super::copying::Copying;
-use super::error::ClusterError;
+use super::ClusterError;
+pub(super) use super::copying::Received;
+use super::copying::{Arriving, Copying};
 use crate::codelet::rows::Lines;
 use crate::graph::OpenGraph;
 use crate::parallel;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::ClusterError;
 use super::copying::Copying;
-use super::error::ClusterError;
 use super::parts::{Divided, Tried};
 use super::store::{Kept, Resolve, Store};
 use super::traced::Traced;

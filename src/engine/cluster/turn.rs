@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use super::ClusterError;
 use super::answers::PORTION;
-use super::error::ClusterError;
 use super::node::Node;
 use super::subtasks::{EndedSubtask, Happened};
 use crate::graph::GraphRunError;

@@ -8,9 +8,8 @@ use std::sync::atomic::Ordering;
 
 use super::context::{MAIN, Purpose};
 use super::form::When;
-use super::jobs::Job;
+use super::jobs::{self, Frame, Job};
 use super::layout::length;
-use super::record::{self, Frame};
 use super::run::RunState;
 use super::step::StepEnd;
 use super::{Control, CorunError, HELD};
@@ -154,10 +153,10 @@ impl RunState<'_, '_> {
             });
             heard[job.device] = job.ended.max(frame.began);
         }
-        let report = record::report(&frame, &heard, &jobs, &mine);
+        let report = jobs::report(&frame, &heard, &jobs, &mine);
         self.balancer.step_ended(&report);
         let own = [self.engine_seconds(), self.submit_seconds()];
-        let record = record::record(&frame, &report, &jobs, &mine, own);
+        let record = jobs::record(&frame, &report, &jobs, &mine, own);
         self.outcome.steps.push(record);
         self.outcome.trace.steps.push((frame.began, frame.ended));
         self.keep(&mine);

@@ -9,8 +9,8 @@
 //! (`form`): a [`grid`], a sparse matrix's [`product`], or the buffers of a user's
 //! [`kernel`]. A step (`step`) is the same for all: ask the balancer for a plan,
 //! lay it out ([`layout`]), relocate what changes hands, launch what is held, hand
-//! out the [`pool`] in chunks as devices become free, and wait for everything: the
-//! `barrier`. `run` is the state of a run, `context` what it shares with the form,
+//! out the pool in chunks as devices become free, and wait for everything: the
+//! barrier. `run` is the state of a run, `context` what it shares with the form,
 //! `in_flight` the submitted commands, `probe` what is measured before the first
 //! step. Devices that hold everything and copy directly need no barrier with the host
 //! (`ahead`).
@@ -24,28 +24,24 @@
 //! next barrier on, with memory and queues of its new generation.
 
 mod ahead;
-mod barrier;
 mod context;
-mod error;
 mod form;
-mod host_memory;
 mod jobs;
 pub mod layout;
 pub mod memory;
 mod open;
-pub mod pool;
 mod probe;
-mod record;
 mod run;
 pub mod session;
 mod step;
-mod superstep;
 
 use std::sync::atomic::AtomicBool;
 
-use crate::workload::Supersteps;
+use thiserror::Error;
 
-pub use error::CorunError;
+use crate::runtime::RuntimeError;
+use crate::workload::{FirstVersionError, Supersteps};
+
 pub use form::{Later, When, grid, kernel, product};
 pub use open::Corun;
 
@@ -144,4 +140,74 @@ pub struct Control<'a> {
     /// is about to begin and the setup is over, and all of them before the
     /// result is gathered. What it does before the first step is not timed.
     pub progress: &'a mut dyn FnMut(u32, u32),
+}
+
+/// An error of a [`Corun`].
+#[derive(Debug, Error)]
+pub enum CorunError {
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+
+    #[error(transparent)]
+    FirstVersion(#[from] FirstVersionError),
+
+    #[error("there is no device to run on")]
+    NoDevice,
+
+    #[error("a run of 0 steps computes nothing; ask for at least 1")]
+    NoSteps,
+
+    #[error(
+        "{device} computes in single precision only, and `{workload}` needs double; \
+         leave it out of the devices, or choose single precision"
+    )]
+    NoDouble {
+        device: String,
+        workload: &'static str,
+    },
+
+    #[error(
+        "{device}: {limit} bytes of its memory are too few; streaming alone needs {needed} \
+         bytes at this size; raise the memory limit or leave the device out"
+    )]
+    DeviceMemory {
+        device: String,
+        limit: u64,
+        needed: u64,
+    },
+
+    #[error("the kernel has no buffer, so that nothing of it is left when it has ended")]
+    NoBuffer,
+
+    #[error("interrupted while trying parts of the kernel")]
+    Interrupted,
+
+    #[error("{device}: the kernel fails there: {why}")]
+    Trial { device: String, why: String },
+
+    #[error(
+        "kernel `{kernel}` writes past the end of buffer `{name}` (argument {argument}, {bytes} \
+         bytes) on {device}; give the buffer or the work another size in the kernel's file, or \
+         the kernel other indices"
+    )]
+    PastEnd {
+        kernel: String,
+        name: String,
+        argument: usize,
+        bytes: u64,
+        device: String,
+    },
+
+    #[error("no device is left; the last, {device}: {why}")]
+    AllLost { device: String, why: String },
+
+    #[error("device {device} has no memory of its own for held units (a fault of the engine)")]
+    NoMemory { device: usize },
+
+    #[error("balancer `{balancer}`: {what} in step {step} (a fault of the balancer)")]
+    Balancer {
+        balancer: String,
+        step: u32,
+        what: &'static str,
+    },
 }

@@ -4,13 +4,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::barrier::EndedStep;
 use super::context::{Context, slowest_direct_way};
 use super::form::{Arrivals, Form, Later, When};
 use super::layout::{Layout, length};
 use super::open::Corun;
 use super::probe::Probes;
-use super::step::StepEnd;
+use super::step::{EndedStep, StepEnd};
 use super::{Control, CorunError, Options, Tracing, WARM};
 use crate::Outcome;
 use crate::balance::Balancer;

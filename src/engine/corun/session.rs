@@ -6,7 +6,6 @@
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-use super::barrier::EndedStep;
 use super::context::{Context, DeviceState};
 use super::form::{Form, Later, When};
 use super::jobs::Jobs;
@@ -14,7 +13,7 @@ use super::layout::Layout;
 use super::open::Corun;
 use super::probe::Probes;
 use super::run::{Planned, RunState};
-use super::step::StepEnd;
+use super::step::{EndedStep, StepEnd};
 use super::{CorunError, Options};
 use crate::balance::{Balancer, Setup};
 use crate::codelet::Codelet;

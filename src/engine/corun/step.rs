@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use super::context::{MAIN, Purpose};
 use super::form::{Arrivals, When};
-use super::jobs::Job;
-use super::layout::length;
-use super::pool::Pool;
+use super::jobs::{self, Frame, Job};
+use super::layout::{Pool, length};
 use super::run::RunState;
 use super::{CHUNK, CorunError, HELD};
 use crate::balance::{ChunkDone, Next, StepState};
@@ -321,5 +320,109 @@ impl RunState<'_, '_> {
         }
         // Those who had enough must be asked again.
         work.done.fill(false);
+    }
+}
+
+// What is computed in a superstep, several steps of a workload between two barriers. What
+// the engine and balancers call a step is one of them. Pure arithmetic.
+
+/// What is computed in each step of a superstep, so that after the last one `units` are done:
+/// in each step `halo` units fewer on either side, as far as there are units.
+pub fn stages(
+    units: &Range<u64>,
+    steps: u32,
+    (halo, all): (u64, u64),
+) -> impl Iterator<Item = Range<u64>> + use<> {
+    let units = units.clone();
+    (0..u64::from(steps)).rev().map(move |left| {
+        let beside = left * halo;
+        units.start.saturating_sub(beside)..all.min(units.end + beside)
+    })
+}
+
+// The end of a step. At a barrier all devices wait for the engine, so a step
+// that has ended is only marked there. Its report is made before the next step is
+// planned or, where the balancer needs no report for that, once the devices are
+// at work again.
+
+/// A step that has ended, and that the balancer does not know. Its jobs and
+/// spans are the last of those in flight.
+pub struct EndedStep {
+    frame: Frame,
+    /// When the engine heard of each device the last time.
+    heard: Vec<Nanos>,
+    /// Whether it has to be computed again.
+    spoiled: bool,
+    /// Seconds of the engine itself and of submitting.
+    own: [f64; 2],
+}
+
+impl EndedStep {
+    /// How long the step took.
+    pub fn took(&self) -> Nanos {
+        self.frame.ended - self.frame.began
+    }
+}
+
+impl RunState<'_, '_> {
+    /// Marks the end of a step.
+    fn end_step(&mut self, step: u32, moved: u64) {
+        let frame = Frame {
+            step,
+            steps: self.options.supersteps.length(step),
+            began: self.barrier,
+            ended: self.context.runtime.now(),
+            moved,
+            devices: self.context.devices.len(),
+        };
+        self.barrier = frame.ended;
+        let spoiled = self.context.spoiled;
+        self.ended = Some(EndedStep {
+            frame,
+            heard: self.context.devices.iter().map(|d| d.heard).collect(),
+            spoiled,
+            own: [self.engine_seconds(), self.submit_seconds()],
+        });
+        self.context.jobs.next_step();
+        if spoiled {
+            self.read_report();
+        }
+    }
+
+    /// Tells the balancer of the step that has ended, if it does not know it, and
+    /// adds it to the outcome. The balancer learns nothing of a step that is to
+    /// be computed again.
+    pub(super) fn read_report(&mut self) {
+        let Some(ended) = self.ended.take() else {
+            return;
+        };
+        let (frame, log) = (ended.frame, std::mem::take(&mut self.context.jobs.last));
+        let report = jobs::report(&frame, &ended.heard, &log.jobs, &log.spans);
+        if !ended.spoiled {
+            self.balancer.step_ended(&report);
+        }
+        let record = jobs::record(&frame, &report, &log.jobs, &log.spans, ended.own);
+        if ended.spoiled && record.devices.iter().all(|device| device.units == 0) {
+            self.lost_seconds += record.seconds;
+        } else {
+            self.outcome.steps.push(record);
+            self.outcome.trace.steps.push((frame.began, frame.ended));
+        }
+        self.keep(&log.spans);
+        // It keeps its allocations for the steps to come.
+        self.context.jobs.last = log;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_step_computes_a_halo_less() {
+        let stages = |units, steps, all| stages(&units, steps, (2, all)).collect::<Vec<_>>();
+        assert_eq!(stages(6..9, 3, 12), [2..12, 4..11, 6..9]);
+        assert_eq!(stages(0..1, 2, 12), [0..3, 0..1]);
+        assert_eq!(stages(6..9, 1, 12), vec![6..9]);
     }
 }

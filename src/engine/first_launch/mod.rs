@@ -9,7 +9,7 @@
 //! The second process is this executable again, which is caught before its `main` begins
 //! (`child`, [`crate::runtime::own_process`]).
 //! So it has the version of the first, and nothing needs to be installed.
-//! It receives the kernels as a `job`, and answers what they do. `verdict` says what the
+//! It receives the kernels as a `job`, and answers what they do. `parent` says what the
 //! answers mean.
 //!
 //! What it cannot see: accesses beyond the guard zones that reach other memory, and what a
@@ -19,14 +19,12 @@
 mod child;
 mod job;
 mod parent;
-mod verdict;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use job::Words;
-pub use parent::{Examined, Tried, examine, runs_here};
-pub use verdict::Verdict;
+pub use parent::{Examined, Tried, Verdict, examine, runs_here};
 
 use crate::codelet::KernelArgument;
 

@@ -3,9 +3,9 @@
 //! Each figure is measured as the simulator uses it: measuring the simulator of a
 //! machine returns that machine's figures.
 //!
-//! * `probe` runs commands and times them, `figures` computes figures from times;
-//! * `host` measures the pool of host cores, `device` every other device and its
-//!   link, `peers` copies between devices, `shared` host memory under cores and links,
+//! * `probe` runs commands and times them, and computes figures from times;
+//! * `host` measures the pool of host cores, and host memory under cores and links, `device` every other device, its
+//!   link, and copies between devices,
 //!   and `stencils` the bandwidth of real kernels relative to a copy;
 //! * this file combines the figures.
 //!
@@ -13,11 +13,8 @@
 //! Data is random, since some memories and links are faster on zeros.
 
 mod device;
-mod figures;
 mod host;
-mod peers;
 mod probe;
-mod shared;
 mod stencils;
 
 #[cfg(test)]
@@ -121,8 +118,9 @@ pub fn measure(
     let linked = others.iter().filter(|(_, d)| !d.shares_host_memory);
     let linked: Vec<DeviceId> = linked.map(|(id, _)| *id).collect();
     let alone = host.memory_bandwidth;
-    host.shared_bandwidth = shared::measure(&mut probe, pool, &linked, &memory, alone, progress)?;
-    let peers = peers::measure(&mut probe, &linked, progress)?;
+    host.shared_bandwidth =
+        host::measure_shared(&mut probe, pool, &linked, &memory, alone, progress)?;
+    let peers = device::measure_peers(&mut probe, &linked, progress)?;
     let mut devices: Vec<DeviceSpec> = Vec::new();
     for (id, own) in &others {
         let like = (others.iter().zip(&devices)).find(|((_, other), _)| own.is_like(other));

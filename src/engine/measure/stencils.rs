@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::MeasureError;
-use super::figures::rounded;
-use super::probe::{Probe, UNIT};
+use super::probe::{Probe, UNIT, rounded};
 use crate::codelet::stencil::Precision;
 use crate::codelet::{Cost, Memory, Value};
 use crate::runtime::{Command, Launch, QueueId};

@@ -214,7 +214,7 @@ fn the_ways_between_real_devices_are_measured_and_used() {
     };
     let devices = [DeviceId(0), DeviceId(1)];
     let mut probe = Probe::on(&mut union, copy(), options);
-    let peers = peers::measure(&mut probe, &devices, &mut |_, _| {}).expect("measured");
+    let peers = device::measure_peers(&mut probe, &devices, &mut |_, _| {}).expect("measured");
     drop(probe);
     assert_eq!(peers.len(), 2);
     for (peer, (from, to)) in peers.iter().zip([(0, 1), (1, 0)]) {
@@ -290,9 +290,9 @@ fn a_machine_that_cannot_be_measured_says_why() {
 
 #[test]
 fn figures_are_rounded_to_four_digits() {
-    assert_eq!(figures::rounded(10_298_765_432.1), 10_300_000_000.0);
-    assert_eq!(figures::rounded(0.814_29), 0.8143);
-    assert_eq!(figures::rounded(0.0), 0.0);
-    assert_eq!(figures::median(vec![3.0, 1.0, 2.0]), 2.0);
-    assert_eq!(figures::median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
+    assert_eq!(probe::rounded(10_298_765_432.1), 10_300_000_000.0);
+    assert_eq!(probe::rounded(0.814_29), 0.8143);
+    assert_eq!(probe::rounded(0.0), 0.0);
+    assert_eq!(probe::median(vec![3.0, 1.0, 2.0]), 2.0);
+    assert_eq!(probe::median(vec![4.0, 1.0, 2.0, 3.0]), 2.5);
 }

@@ -11,7 +11,7 @@
 //!   the channel that the union owns, so that several act as one machine.
 //! * [`Devices`] is what both have in common.
 //! * [`select`] opens the devices that a user names.
-//! * [`command_graph`] has launches with precedences that are one command.
+//! * A [`CommandGraph`] has launches with precedences that are one command.
 //! * [`adopted`] has memory that a user allocated and the runtime uses as host memory.
 //! * [`guarded`] has memory between zones that nobody may touch, for trials of kernels.
 //! * [`implementation`] has what is known of a codelet's implementations, of which a GPU uses
@@ -27,14 +27,12 @@
 
 pub mod adopted;
 pub mod command;
-pub mod command_graph;
 pub mod cuda;
 #[cfg(any(feature = "cuda", feature = "opencl"))]
 mod device_clock;
 #[cfg(any(feature = "cuda", feature = "opencl"))]
 mod driven;
 pub mod error;
-pub mod gpu_identity;
 #[cfg(any(feature = "cuda", feature = "opencl"))]
 mod group_size;
 pub mod guarded;
@@ -52,9 +50,9 @@ pub mod union;
 
 pub use adopted::{AdoptedMemory, NotAdopted};
 pub use command::{
-    Command, CommandKind, Completion, HostSpan, Launch, Location, Rows, Stages, Status, Workers,
+    Command, CommandGraph, CommandKind, Completion, GraphLaunch, HostSpan, Launch, Location, Rows,
+    Stages, Status, Workers,
 };
-pub use command_graph::{CommandGraph, GraphLaunch};
 pub use error::RuntimeError;
 pub use ids::{DeviceId, EventId, Generation, IdMap, QueueId};
 pub use implementation::{Comparison, Implementation};

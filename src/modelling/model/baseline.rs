@@ -3,8 +3,7 @@
 //! Both read a machine file's peaks alone: no efficiency of a codelet, no
 //! overheads, no overlap other than said here.
 
-use super::case::{Case, DevicePart};
-use super::derived::Derived;
+use super::case::{Case, Derived, DevicePart};
 use super::descriptors::Descriptors;
 
 /// The baselines' names, in the order of [`all`].

@@ -11,7 +11,7 @@ use serde::Serialize;
 use thiserror::Error;
 
 use super::predictor::contents;
-use super::training::{SampleGroup, groups, tables};
+use super::training::{self, SampleGroup, groups};
 use super::{RecordError, baseline};
 
 /// A model on some runs of a codelet on a kind of device. Predictions use what
@@ -108,7 +108,7 @@ fn one(bundle: &Bundle, group: &SampleGroup) -> Result<Evaluation, EvaluationErr
         codelet: group.codelet.to_owned(),
         has: contents(bundle),
     })?;
-    let table = tables::planning(&group.samples)?;
+    let table = training::planning(&group.samples)?;
     let places = places(&entry.fitted, &table).map_err(|feature| EvaluationError::NoFeature {
         model: bundle.name.clone(),
         kind: group.kind.to_owned(),

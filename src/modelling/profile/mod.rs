@@ -6,7 +6,7 @@
 //!   chunks and memory limits, the most informative first; pure.
 //! * [`schedule`] orders their repeats; pure.
 //! * [`machine`] is the machine under profile: this one, or a simulated one.
-//! * [`run`] measures one run; `instruments` turns its trace, counters and sensors into
+//! * [`run`] measures one run, and turns its trace, counters and sensors into
 //!   features.
 //! * [`session`] measures a list of runs within a time budget, which it estimates.
 //!   [`stencil`] and [`product`] say what they compute.
@@ -19,8 +19,6 @@ pub mod configuration;
 pub mod design;
 #[cfg(feature = "models")]
 mod error;
-#[cfg(feature = "models")]
-mod instruments;
 pub mod kernels;
 #[cfg(feature = "models")]
 pub mod machine;

@@ -60,3 +60,25 @@ fn text(dataset: &Dataset) -> String {
 fn refusal(text: &str) -> String {
     parse(text.as_bytes(), "runs.csv").unwrap_err().to_string()
 }
+
+#[test]
+fn pairs_stay_in_order_each_once_and_on_one_line() {
+    let mut provenance = Provenance::default();
+    provenance.add("date", "2026-11-20");
+    provenance.add("command: line", "pdawl profile\n--budget 5m ");
+    provenance.add("date", "2026-11-20");
+    provenance.add("date", "2026-11-21");
+    let text: Vec<String> = provenance
+        .pairs()
+        .iter()
+        .map(|(key, value)| format!("{key}={value}"))
+        .collect();
+    assert_eq!(
+        text,
+        [
+            "date=2026-11-20",
+            "command  line=pdawl profile --budget 5m",
+            "date=2026-11-21"
+        ]
+    );
+}

@@ -22,7 +22,6 @@ mod rule;
 mod superstep;
 #[cfg(target_arch = "x86_64")]
 mod sweep;
-mod tiles;
 mod wavefront;
 
 use std::ops::Range;

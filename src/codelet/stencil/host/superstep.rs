@@ -1,7 +1,7 @@
 //! Several steps at once.
 //!
 //! A step is bound by memory: it reads and writes the whole grid. A superstep reads and writes
-//! it once. `tiles` cuts the work, `wavefront` computes all steps of a tile, `slots` says where
+//! it once. `wavefront` cuts the work into tiles, and computes all steps of one, `slots` says where
 //! the tile keeps what is between, and `cached` computes its rows.
 
 use std::cell::RefCell;
@@ -20,8 +20,7 @@ use crate::{HostValue, SharedKernel};
 use super::super::host;
 use super::grid::{self, Grid, Row};
 use super::rule::{FromArguments, Largest, Mean, Rule, Weighted};
-use super::tiles::{Tiles, Work};
-use super::wavefront::{Rows, Wavefront};
+use super::wavefront::{Rows, Tiles, Wavefront, Work};
 use super::{Dimensions, FIVE, Precision, SEVEN, of_kind, split_changes, stencil};
 
 /// The native kernel of a stencil's superstep.

@@ -4,12 +4,10 @@
 use crate::balance::{ChunkDone, Next, StepPlan, StepState};
 use crate::time::Nanos;
 
-mod order;
 mod progress;
 
 pub use self::progress::Progress;
 use super::granularity::Granularity;
-use super::tail::{self, Runner};
 
 /// The part of a step's units below which step 5 applies.
 const TAIL: f64 = 0.1;
@@ -285,9 +283,9 @@ impl ChunkScheduler {
             let left = state.left[d] as f64;
             left == 0.0 || runner.ready + left / runner.rate <= held
         };
-        let others = tail::finish(left, &self.runners, Some(device));
+        let others = finish(left, &self.runners, Some(device));
         let unplanned = self.before[device] == 0.0 && self.expected[device].streams;
-        let helped = || tail::finish(left, &self.contended, None);
+        let helped = || finish(left, &self.contended, None);
         let hardly_helps = |step| others <= RELUCTANCE * step || helped() > HELP_PAYS * others;
         if unplanned && self.unstreamed.is_some_and(hardly_helps) {
             return (nothing_runs && self.is_first(device, left)).then_some(least);
@@ -308,7 +306,7 @@ impl ChunkScheduler {
         if state.left[device] == 0 && ((0..self.runners.len()).all(in_time) || !helps()) {
             return (nothing_runs && self.is_first(device, left)).then_some(least);
         }
-        let together = tail::finish(left, &self.runners, None).max(held);
+        let together = finish(left, &self.runners, None).max(held);
         let fair = ((together - me.ready) * me.rate).max(0.0) as u64;
         let own = state.left[device];
         let chunk = self.most(device, own, left).min(fair);
@@ -346,7 +344,7 @@ impl ChunkScheduler {
             for (d, progress) in self.progress.iter().enumerate() {
                 self.done[d] = self.before[d] + progress.done as f64;
             }
-            tail::quotas(left, &self.done, &mut self.quota);
+            quotas(left, &self.done, &mut self.quota);
         }
         match self.quota[device] {
             0 => (chunk / 2).max(self.min_chunk[device]),
@@ -389,3 +387,107 @@ impl ChunkScheduler {
 
 #[cfg(test)]
 mod tests;
+
+// The end of a step: the time at which the devices at work would finish the pool,
+// and the quotas of its last tenth (the paper's step 5).
+
+/// A device at work on the pool.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Runner {
+    /// Seconds after the step's begin at which it could start another chunk.
+    pub ready: f64,
+    /// Pool units a second; 0 where unknown or inactive.
+    pub rate: f64,
+}
+
+/// The time at which `left` units are done if all runners but `except` share them
+/// and finish together; infinite if none can.
+///
+/// For the runners that are ready before the end, `end = (left + sum(rate ready)) /
+/// sum(rate)`.
+pub fn finish(left: u64, runners: &[Runner], except: Option<usize>) -> f64 {
+    let mut end = f64::INFINITY;
+    // A runner that is ready only after the end does not help. Leaving it out makes
+    // the end earlier, so each round leaves out the same runners or more.
+    for _ in 0..=runners.len() {
+        let (mut work, mut rate) = (left as f64, 0.0);
+        for (i, runner) in runners.iter().enumerate() {
+            if Some(i) != except && runner.rate > 0.0 && runner.ready < end {
+                work += runner.rate * runner.ready;
+                rate += runner.rate;
+            }
+        }
+        if rate <= 0.0 {
+            return end;
+        }
+        let earlier = work / rate;
+        if earlier >= end {
+            break;
+        }
+        end = earlier;
+    }
+    end
+}
+
+/// Sets each device's quota to the paper's `floor(ratio * remaining)`, where `ratio`
+/// is its part of all work done so far.
+pub fn quotas(remaining: u64, done: &[f64], quotas: &mut [u64]) {
+    let total: f64 = done.iter().sum();
+    for (quota, done) in quotas.iter_mut().zip(done) {
+        *quota = if total > 0.0 {
+            (done / total * remaining as f64).floor() as u64
+        } else {
+            0
+        };
+    }
+}
+
+// The order in which a device's chunks end. Cores that have finished their part of
+// a chunk begin the next one, so a small chunk can end while a late core still
+// works on the one before. The overtaken chunk is then nearly done.
+
+/// Chunks that were handed out and that ended.
+#[derive(Clone, Copy, Debug, Default)]
+struct Order {
+    /// Units handed out, and those of them that are done.
+    handed: u64,
+    done: u64,
+    /// When the last chunk was handed out, and whether that was later than the
+    /// one before.
+    latest: Nanos,
+    is_later: bool,
+    /// Units in flight that the last chunk has overtaken, and when that was
+    /// issued.
+    overtaken: u64,
+    overtaker: Nanos,
+}
+
+impl Order {
+    /// A chunk is handed out at `now`.
+    pub fn hand(&mut self, units: u64, now: Nanos) {
+        self.handed += units;
+        self.is_later = now > self.latest;
+        self.latest = now;
+    }
+
+    /// A chunk has ended.
+    pub fn end(&mut self, done: &ChunkDone) {
+        self.done += done.units;
+        if done.issued < self.overtaker {
+            self.overtaken = self.overtaken.saturating_sub(done.units);
+        } else if self.is_later && done.issued >= self.latest {
+            self.overtaken = self.handed.saturating_sub(self.done);
+            self.overtaker = done.issued;
+        }
+    }
+
+    /// Units handed out so far.
+    pub fn handed(&self) -> u64 {
+        self.handed
+    }
+
+    /// Units in flight that are nearly done, as a later chunk shows.
+    pub fn overtaken(&self) -> u64 {
+        self.overtaken
+    }
+}

@@ -7,45 +7,37 @@
 //! 1. First shares: from equal probes where the engine ran some, else equal shares
 //!    ([`Dawl::plan`] of the first step; `lone_device`).
 //! 2. Configuration: the plan says what each device holds.
-//! 3. Run and time: `observe` reads each step's report; [`rates`], `pool_rates` and
-//!    `launch_cost` keep the estimates.
+//! 3. Run and time: [`rates`] reads each step's report, and keeps the
+//!    estimates.
 //! 4. The next chunk goes to the device that is free first: [`chunks`], at the
 //!    [`granularity`] that the timings suggest.
-//! 5. The last tenth is divided by the ratio of work done: [`tail`].
+//! 5. The last tenth is divided by the ratio of work done: [`chunks`].
 //! 6. At the barrier, `shares` decides new shares, the [`partition`] with which all
-//!    finish together, moved only where that pays; `trials` changes the
-//!    [`active_set`] or whether devices stream.
+//!    finish together, moved only where that pays; [`active_set`] has trials
+//!    of other devices, and of streams.
 //! 7. Release: the engine's part.
 //!
 //! In settled times, `ahead` prepares the coming step while the devices work. A
-//! `guide` is a cost model's plan whose structure is kept.
+//! guide is a cost model's plan whose structure is kept (`shares`).
 
 pub mod active_set;
 mod ahead;
 pub mod chunks;
 pub mod granularity;
-mod guide;
-mod launch_cost;
 mod lone_device;
-mod moves;
-mod observe;
 pub mod partition;
-mod pool_rates;
 pub mod rates;
 mod shares;
 #[cfg(test)]
 mod streaming_tests;
-pub mod tail;
-mod trials;
 
 use self::active_set::{ActiveSet, Change, STREAMING_STEPS};
 use self::ahead::Ahead;
 use self::chunks::{ChunkScheduler, Expectation, StepIntent, seconds};
 use self::granularity::Granularity;
-use self::guide::Guide;
-use self::launch_cost::Kernels;
 use self::partition::Partition;
-use self::rates::{Estimate, NEVER_SUDDEN, RateEstimates};
+use self::rates::{Estimate, Kernels, NEVER_SUDDEN, RateEstimates};
+use self::shares::Guide;
 use super::windows::more_launches;
 use super::{
     Balancer, ChunkDone, DeviceView, Next, Overhead, Probe, ProbeKind, Setup, StepPlan, StepReport,

@@ -4,18 +4,17 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::{AddAssign, Range};
 use std::sync::Arc;
 
-use super::combine::Combining;
+use super::coordinator::Combining;
 use super::copies::{Copies, Relayed};
-use super::devices::{Devices, Running};
+use super::devices::{Devices, Queue, Running};
 use super::fetch::{Fetches, travels_alone};
-use super::queue::Queue;
 use super::{Action, DeviceIndex, Message, RequestId, Results};
 use crate::cluster::NodeId;
 use crate::cluster::info::NodeInfo;
 use crate::cluster::space::Spaces;
 use crate::cluster::task::chain::{Chain, Source};
 use crate::cluster::task::{Task, TaskId, extend_runs};
-use crate::spread::kinds::Kinds;
+use crate::spread::rate::Kinds;
 use crate::spread::{Network, Next};
 use crate::time::Nanos;
 

@@ -1,23 +1,23 @@
 //! Tasks: what every node knows of them.
 //!
 //! * [`chain`] runs tasks as one, whose subtasks wait for what they read only.
-//! * [`check`] refuses tasks whose subtasks write the same elements.
-//! * [`ranked`] orders what a task wrote by rank, for the next one.
+//! * [`check()`] refuses tasks whose subtasks write the same elements.
+//! * [`Ranked`] orders what a task wrote by rank, for the next one.
 
 pub mod chain;
-mod check;
 #[cfg(test)]
 pub mod listed;
-pub mod ranked;
 
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
-
-pub use check::{TaskError, check};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::space::SpaceBlock;
+use crate::cluster::space::{Block, Directory, SpaceId, Spaces};
 use crate::codelet::{Codelet, Cost, Memory, Value};
 
 /// A task's number. All nodes run the same tasks in the same order.
@@ -273,5 +273,319 @@ pub fn extend_runs(runs: &mut Vec<Range<u64>>, number: u64) {
     match runs.last_mut() {
         Some(last) if last.end == number => last.end += 1,
         _ => runs.push(number..number + 1),
+    }
+}
+
+/// Why a task cannot begin.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum TaskError {
+    #[error(
+        "subtask {subtask} of {task} uses rows {rows:?} and columns {columns:?} of space {space}, \
+         which has {height} rows and {width} columns",
+        rows = part.block.rows, columns = part.block.columns, space = part.space.0
+    )]
+    Outside {
+        task: String,
+        subtask: u64,
+        part: SpaceBlock,
+        height: u64,
+        width: u64,
+    },
+    #[error(
+        "subtask {subtask} of {task} uses a space that another program has made; each program \
+         uses its own spaces"
+    )]
+    NoSpace { task: String, subtask: u64 },
+    #[error("subtask {subtask} of {task} cannot be computed: {why}")]
+    Fault {
+        task: String,
+        subtask: u64,
+        why: String,
+    },
+    #[error(
+        "subtasks {one} and {other} of {task} both write rows {rows:?} and columns {columns:?} of \
+         space {space}; let each write blocks of its own, or reduce",
+        rows = block.rows, columns = block.columns, space = space.0
+    )]
+    WrittenTwice {
+        task: String,
+        one: u64,
+        other: u64,
+        space: SpaceId,
+        block: Block,
+    },
+    #[error("subtasks 0 and {subtask} of {task}, which reduces, write unlike blocks")]
+    Unlike { task: String, subtask: u64 },
+    #[error("interrupted")]
+    Stopped,
+}
+
+/// Checks that subtasks use blocks of their spaces, and that no two of them write the same
+/// element, unless the task reduces: then all write the same blocks.
+///
+/// # Errors
+/// The first block that does not suit, and `stop`.
+pub fn check(task: &dyn Task, spaces: &Spaces, stop: &AtomicBool) -> Result<(), TaskError> {
+    let name = || task.name().to_owned();
+    let first = task.reduces().then(|| task.writes(0));
+    // By space: who writes which block.
+    let mut writers: HashMap<SpaceId, Directory<u64>> = HashMap::new();
+    for subtask in 0..task.count() {
+        if stop.load(Ordering::Relaxed) {
+            return Err(TaskError::Stopped);
+        }
+        if let Some(why) = task.fault(subtask) {
+            return Err(TaskError::Fault {
+                task: name(),
+                subtask,
+                why,
+            });
+        }
+        let writes = task.writes(subtask);
+        let (reads, touches) = (task.reads(subtask), task.touches(subtask));
+        for part in reads.iter().chain(&touches).chain(&writes) {
+            if !spaces.has(part.space) {
+                let task = name();
+                return Err(TaskError::NoSpace { task, subtask });
+            }
+            let extent = spaces.extent(part.space);
+            if !extent.whole().contains(&part.block) {
+                return Err(TaskError::Outside {
+                    task: name(),
+                    subtask,
+                    part: part.clone(),
+                    height: extent.rows,
+                    width: extent.columns,
+                });
+            }
+        }
+        match &first {
+            Some(first) if *first == writes => {}
+            Some(_) => {
+                let task = name();
+                return Err(TaskError::Unlike { task, subtask });
+            }
+            None => {
+                for part in writes {
+                    let written = writers.entry(part.space).or_default();
+                    let other = written.holders(&part.block).next();
+                    if let Some((block, one)) = other {
+                        return Err(TaskError::WrittenTwice {
+                            task: name(),
+                            one,
+                            other: subtask,
+                            space: part.space,
+                            block,
+                        });
+                    }
+                    written.set(&part.block, subtask);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+// What a task wrote, in the order of ranks (Unicorn, section IV.B, `redistribute`): each
+// writer gives ranks to regions of what it writes, and regions of one rank follow one
+// another, by writer. Nothing is moved: a task that reads a range in this order reads the
+// regions where they are.
+
+/// Regions of a row of elements, ordered by rank and then by writer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ranked {
+    /// Where each region begins in this order, and the end of the last one.
+    begins: Vec<u64>,
+    /// Where each region begins in what the tasks wrote.
+    sources: Vec<u64>,
+    writers: usize,
+}
+
+impl Ranked {
+    /// The regions of writers of which each has written one region a rank, the ranks one
+    /// after the other. `starts` has where each writer's first region begins, and `lengths`
+    /// the elements of its regions, writer by writer.
+    ///
+    /// # Panics
+    /// When there are not equally many lengths for each writer.
+    pub fn new(starts: &[u64], lengths: &[u64]) -> Self {
+        let writers = starts.len();
+        assert!(
+            writers > 0 && lengths.len().is_multiple_of(writers),
+            "{} lengths for {writers} writers",
+            lengths.len()
+        );
+        let ranks = lengths.len() / writers;
+        let mut at = starts.to_vec();
+        let (mut begins, mut sources) = (vec![0], Vec::with_capacity(lengths.len()));
+        let mut end = 0;
+        for rank in 0..ranks {
+            for (writer, at) in at.iter_mut().enumerate() {
+                let length = lengths[writer * ranks + rank];
+                sources.push(*at);
+                *at += length;
+                end += length;
+                begins.push(end);
+            }
+        }
+        Self {
+            begins,
+            sources,
+            writers,
+        }
+    }
+
+    /// The number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.sources.len() / self.writers
+    }
+
+    /// The place of some ranks in this order.
+    ///
+    /// # Panics
+    /// When there are fewer ranks.
+    pub fn place(&self, ranks: Range<usize>) -> Range<u64> {
+        self.begins[ranks.start * self.writers]..self.begins[ranks.end * self.writers]
+    }
+
+    /// Where the elements at some places of this order were written: ranges one after the
+    /// other, none of which is empty.
+    pub fn sources(&self, places: Range<u64>) -> Vec<Range<u64>> {
+        let mut found: Vec<Range<u64>> = Vec::new();
+        let first = self.begins.partition_point(|begin| *begin <= places.start);
+        for region in first.saturating_sub(1)..self.sources.len() {
+            let (begin, end) = (self.begins[region], self.begins[region + 1]);
+            if begin >= places.end {
+                break;
+            }
+            let common = begin.max(places.start)..end.min(places.end);
+            if common.is_empty() {
+                continue;
+            }
+            let shift = |place: u64| place - begin + self.sources[region];
+            let source = shift(common.start)..shift(common.end);
+            match found.last_mut() {
+                Some(last) if last.end == source.start => last.end = source.end,
+                _ => found.push(source),
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::space::Extent;
+    use crate::codelet::Cost;
+
+    /// A task whose subtasks write these blocks of space 0.
+    struct Writes(Vec<Block>, bool);
+
+    impl Task for Writes {
+        fn name(&self) -> &str {
+            "writes"
+        }
+
+        fn count(&self) -> u64 {
+            self.0.len() as u64
+        }
+
+        fn reads(&self, _subtask: u64) -> Vec<SpaceBlock> {
+            Vec::new()
+        }
+
+        fn writes(&self, subtask: u64) -> Vec<SpaceBlock> {
+            vec![SpaceBlock {
+                space: SpaceId(0),
+                block: self.0[subtask as usize].clone(),
+            }]
+        }
+
+        fn cost(&self, _subtask: u64) -> Cost {
+            Cost::default()
+        }
+
+        fn reduces(&self) -> bool {
+            self.1
+        }
+    }
+
+    fn checked(blocks: &[Block], reduces: bool) -> Option<String> {
+        let mut spaces = Spaces::default();
+        let extent = Extent {
+            rows: 6,
+            columns: 8,
+            element: 4,
+        };
+        spaces.add(extent, []);
+        let go_on = AtomicBool::new(false);
+        let error = check(&Writes(blocks.to_vec(), reduces), &spaces, &go_on).err();
+        error.map(|error| error.to_string())
+    }
+
+    #[test]
+    fn blocks_are_of_their_space_and_written_once() {
+        let block = |rows, columns| Block::new(rows, columns);
+        assert_eq!(
+            checked(&[block(0..3, 0..8), block(3..6, 0..8)], false),
+            None
+        );
+        let twice = checked(
+            &[block(0..3, 0..8), block(4..6, 0..8), block(2..4, 5..6)],
+            false,
+        );
+        let twice = twice.expect("row 2 is written twice");
+        assert!(
+            twice.contains("subtasks 0 and 2 of writes both write rows 2..3"),
+            "{twice}"
+        );
+        let outside = checked(&[block(0..3, 0..9)], false).expect("there is no column 8");
+        assert!(outside.contains("6 rows and 8 columns"), "{outside}");
+    }
+
+    #[test]
+    fn a_task_that_reduces_writes_one_block() {
+        let whole = Block::new(0..6, 0..8);
+        assert_eq!(checked(&[whole.clone(), whole.clone()], true), None);
+        let unlike = checked(&[whole, Block::new(0..5, 0..8)], true);
+        assert!(unlike.is_some_and(|unlike| unlike.contains("subtasks 0 and 1")));
+    }
+
+    /// Compares with a list of all elements that is sorted by rank and writer.
+    #[test]
+    fn regions_follow_one_another_by_rank_and_writer() {
+        let mut random = fastrand::Rng::with_seed(8);
+        for _ in 0..300 {
+            let (writers, ranks) = (random.usize(1..6), random.usize(1..6));
+            let lengths: Vec<u64> = (0..writers * ranks).map(|_| random.u64(..4)).collect();
+            let (mut starts, mut at, mut all) = (Vec::new(), 0, Vec::new());
+            for of_writer in lengths.chunks(ranks) {
+                at += random.u64(..3);
+                starts.push(at);
+                for (rank, length) in of_writer.iter().enumerate() {
+                    all.extend((at..at + length).map(|element| (rank, element)));
+                    at += length;
+                }
+            }
+            // Sorting is stable, and writers come one after the other.
+            all.sort_by_key(|(rank, _)| *rank);
+            let ranked = Ranked::new(&starts, &lengths);
+            assert_eq!(ranked.ranks(), ranks);
+            let first = random.usize(..=ranks);
+            let some = first..random.usize(first..=ranks);
+            let place = ranked.place(some.clone());
+            let of_ranks = all.iter().filter(|(rank, _)| some.contains(rank));
+            let right: Vec<u64> = of_ranks.map(|(_, element)| *element).collect();
+            let found = ranked.sources(place.clone());
+            assert_eq!(found.iter().cloned().flatten().collect::<Vec<_>>(), right);
+            let begin = random.u64(..=all.len() as u64);
+            let places = begin..random.u64(begin..=all.len() as u64);
+            let found = ranked.sources(places.clone());
+            assert!(found.windows(2).all(|two| two[0].end != two[1].start));
+            let right = &all[places.start as usize..places.end as usize];
+            let right: Vec<u64> = right.iter().map(|(_, element)| *element).collect();
+            assert_eq!(found.into_iter().flatten().collect::<Vec<_>>(), right);
+        }
     }
 }

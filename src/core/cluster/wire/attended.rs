@@ -3,21 +3,17 @@
 //! MPI moves messages only while it is called, and a driver that copies results, compiles
 //! kernels or waits for a device calls nothing meanwhile: its messages would stand still, and
 //! the other ranks would take it for lost. A thread of its own has the link and its transport
-//! ([`attendant`]). It gets orders over a channel and gives what arrives over another one, so
+//! (the [`Attendant`]). It gets orders over a channel and gives what arrives over another one, so
 //! neither waits for a call of the transport of the other, which may copy megabytes.
-
-mod attendant;
-mod pauses;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{self, Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, TryRecvError, bounded, unbounded};
 
-use self::attendant::{Attendant, Order};
 use super::{Arrived, Link, Transport, Wire, WireError};
 
 /// A wire with a thread that attends to it.
@@ -196,16 +192,171 @@ impl<T> Drop for Attended<T> {
     }
 }
 
+// The thread that has the link: it does what the user orders, has the transport move, and
+// hands over what arrives.
+
+/// Something to be done with the link.
+type Work<T> = Box<dyn FnOnce(&mut Link<T>) + Send>;
+
+/// What the user wants to be done.
+enum Order<T> {
+    Send { to: usize, bytes: Vec<u8> },
+    Do(Work<T>),
+}
+
+/// What the thread has.
+struct Attendant<T> {
+    link: Link<T>,
+    orders: Receiver<Order<T>>,
+    arrivals: Sender<Result<Arrived, WireError>>,
+    waits: Arc<AtomicBool>,
+    /// The link has failed, and the user knows. Only orders are done from then on: the
+    /// user's last words, and the end.
+    failed: bool,
+}
+
+impl<T: Transport> Attendant<T> {
+    pub fn new(
+        link: Link<T>,
+        orders: Receiver<Order<T>>,
+        arrivals: Sender<Result<Arrived, WireError>>,
+        waits: Arc<AtomicBool>,
+    ) -> Self {
+        Self {
+            link,
+            orders,
+            arrivals,
+            waits,
+            failed: false,
+        }
+    }
+
+    /// Attends until nobody can order anything any longer.
+    pub fn run(mut self) -> Link<T> {
+        let mut pauses = Pauses::new(Instant::now());
+        let mut next = None;
+        loop {
+            let mut happened = false;
+            loop {
+                let order = next.take().map_or_else(|| self.orders.try_recv(), Ok);
+                match order {
+                    Ok(order) => self.obey(order),
+                    Err(TryRecvError::Empty) => break,
+                    Err(TryRecvError::Disconnected) => return self.link,
+                }
+                happened = true;
+            }
+            happened |= self.look();
+            let state = State {
+                happened,
+                moves: !self.failed && self.link.is_moving(),
+                waits: self.waits.load(Ordering::Relaxed),
+            };
+            match pauses.next(state, Instant::now()) {
+                None => thread::yield_now(),
+                // An order ends the pause; that there are no more is seen above.
+                Some(pause) => next = self.orders.recv_timeout(pause).ok(),
+            }
+        }
+    }
+
+    fn obey(&mut self, order: Order<T>) {
+        match order {
+            Order::Send { to, bytes } => {
+                let sent = self.link.send(to, bytes);
+                self.note(sent);
+            }
+            Order::Do(work) => work(&mut self.link),
+        }
+    }
+
+    /// Takes at most one event from the transport, and hands over what has arrived. Whether
+    /// anything has.
+    fn look(&mut self) -> bool {
+        let moved = match self.failed {
+            true => Ok(false),
+            false => self.link.look(),
+        };
+        let moved = moved.unwrap_or_else(|error| {
+            self.note(Err(error));
+            true
+        });
+        while let Some(arrived) = self.link.take_arrived() {
+            // A user that ends reads nothing any longer.
+            let _ = self.arrivals.send(Ok(arrived));
+        }
+        moved
+    }
+
+    fn note(&mut self, done: Result<(), WireError>) {
+        if let Err(error) = done {
+            self.failed = true;
+            let _ = self.arrivals.send(Err(error));
+        }
+    }
+}
+
+/// How long the thread looks without a pause after something has happened. An answer over a
+/// fast network comes within this time.
+const AWAKE: Duration = Duration::from_micros(100);
+
+/// How long it does while the user waits for an arrival, and so computes nothing.
+const PATIENT: Duration = Duration::from_millis(20);
+
+/// The shortest pause. It leaves its core to others.
+const SHORTEST: Duration = Duration::from_micros(20);
+
+/// The longest pause. MPI wakes nobody, so an arrival after a long silence comes later by
+/// this.
+const LONGEST: Duration = Duration::from_micros(800);
+
+/// Pauses get longer with the time in which nothing has happened, and are this part of it:
+/// what is waited for comes later by no more.
+const PART: u32 = 64;
+
+/// What the thread finds.
+#[derive(Clone, Copy, Debug, Default)]
+struct State {
+    /// There was an order, or something has arrived.
+    pub happened: bool,
+    /// A message has left or arrived in part, and moves only while the transport is called.
+    pub moves: bool,
+    /// The user waits for an arrival.
+    pub waits: bool,
+}
+
+/// The pauses of a thread.
+struct Pauses {
+    /// Since when nothing has happened.
+    quiet_since: Instant,
+}
+
+impl Pauses {
+    pub fn new(now: Instant) -> Self {
+        Self { quiet_since: now }
+    }
+
+    /// The next pause, if there is one.
+    pub fn next(&mut self, state: State, now: Instant) -> Option<Duration> {
+        if state.happened || state.moves {
+            self.quiet_since = now;
+        }
+        let quiet = now.saturating_duration_since(self.quiet_since);
+        let awake = if state.waits { PATIENT } else { AWAKE };
+        (quiet >= awake).then(|| (quiet / PART).clamp(SHORTEST, LONGEST))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::Ordering;
     use std::thread;
 
-    use super::super::control::Control;
     use super::super::heartbeat::Pulse;
     use super::super::local::Local;
     use super::super::{Channel, Event};
     use super::*;
+    use crate::cluster::wire::link::Control;
 
     const PULSE: Pulse = Pulse {
         period: 1_000_000,
@@ -419,5 +570,60 @@ mod tests {
             scope.spawn(|| first.finish().unwrap());
             second.finish().unwrap();
         });
+    }
+
+    const QUIET: State = State {
+        happened: false,
+        moves: false,
+        waits: false,
+    };
+
+    /// The pauses after something has happened, until so much time is over.
+    fn pauses(state: State, end: Duration) -> Vec<Duration> {
+        let begin = Instant::now();
+        let mut pauses = Pauses::new(begin);
+        let (mut now, mut all) = (begin, Vec::new());
+        while now < begin + end {
+            let pause = pauses.next(state, now);
+            all.extend(pause);
+            now += pause.unwrap_or(Duration::from_micros(1));
+        }
+        all
+    }
+
+    #[test]
+    fn there_is_no_pause_while_a_message_moves() {
+        let moves = State {
+            moves: true,
+            ..QUIET
+        };
+        assert_eq!(pauses(moves, Duration::from_millis(50)), []);
+    }
+
+    #[test]
+    fn what_comes_after_a_silence_is_late_by_a_small_part_of_it() {
+        let all = pauses(QUIET, Duration::from_secs(10));
+        assert_eq!(all[0], SHORTEST);
+        let mut quiet = AWAKE;
+        for pause in &all {
+            assert!(
+                *pause <= (quiet / PART).max(SHORTEST),
+                "{pause:?} after {quiet:?}"
+            );
+            quiet += *pause;
+        }
+        // A thread that polls 1250 times a second burns no core.
+        assert_eq!(all.last(), Some(&LONGEST));
+        assert!(all.len() < 13_000, "{}", all.len());
+    }
+
+    #[test]
+    fn a_user_that_waits_is_answered_without_a_pause_at_first() {
+        let waits = State {
+            waits: true,
+            ..QUIET
+        };
+        assert_eq!(pauses(waits, PATIENT), []);
+        assert!(!pauses(waits, PATIENT * 2).is_empty());
     }
 }

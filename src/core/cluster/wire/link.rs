@@ -1,12 +1,11 @@
-//! A wire over any transport.
+//! A wire over any transport: the messages that links send each other, the comparison of their
+//! clocks, and the end of a run.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::clock::Comparison;
-use super::control::Control;
 use super::heartbeat::{Heartbeat, Pulse};
 use super::{Arrived, Channel, Event, Transport, Wire, WireError};
 use crate::time::Nanos;
@@ -15,8 +14,6 @@ use crate::time::Nanos;
 const EXCHANGES: usize = 20;
 /// Between two looks at a rank that ends later. It may still work for long.
 const LOOK: Duration = Duration::from_millis(1);
-
-mod ending;
 
 #[cfg(test)]
 mod tests;
@@ -395,5 +392,172 @@ impl<T: Transport> Wire for Link<T> {
             |(rank, peer): (usize, &Peer)| rank == own || (!peer.lost && peer.leaves == Some(true));
         let all_agree = complete && self.peers.iter().enumerate().all(agree);
         self.transport.close(all_agree)
+    }
+}
+
+// The difference of two clocks, by Cristian's method.
+//
+// Cristian, "Probabilistic clock synchronization", Distributed Computing 3 (1989),
+// section 3: the answer was made at some time between question and arrival. The middle is
+// wrong by half the round trip at most, so the shortest of several is the best.
+
+/// The best comparison so far of rank 0's clock with another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Comparison {
+    best: Option<Best>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Best {
+    round_trip: Nanos,
+    offset: i64,
+}
+
+impl Comparison {
+    /// An exchange: the question left and the answer arrived at these times of the own
+    /// clock; the answer is the time of the other one.
+    pub fn exchanged(&mut self, left: Nanos, answer: Nanos, arrived: Nanos) {
+        let round_trip = arrived - left;
+        if self.best.is_none_or(|best| round_trip < best.round_trip) {
+            let middle = left + round_trip / 2;
+            // Both count from the start of a process, so the difference fits.
+            let offset = middle.wrapping_sub(answer).cast_signed();
+            self.best = Some(Best { round_trip, offset });
+        }
+    }
+
+    /// Nanoseconds to add to the other clock to get the own one.
+    pub fn offset(&self) -> i64 {
+        self.best.map_or(0, |best| best.offset)
+    }
+}
+
+/// A control message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Control {
+    /// The sender lives.
+    Beat,
+    /// The sender ends, after this many data messages to the receiver.
+    Done { messages: u64 },
+    /// The sender has heard that all ranks end. It has lost none, or some.
+    Leave { complete: bool },
+    /// The sender takes the receiver for lost.
+    Excluded,
+    /// A question for the time.
+    Ping,
+    /// The time on the sender's clock, in nanoseconds.
+    Pong { time: u64 },
+    /// By rank, what [`super::Wire::clock_offset`] returns.
+    Offsets(Vec<i64>),
+}
+
+const BEAT: u8 = 0;
+const DONE: u8 = 1;
+const EXCLUDED: u8 = 2;
+const PING: u8 = 3;
+const PONG: u8 = 4;
+const OFFSETS: u8 = 5;
+const LEAVE: u8 = 6;
+
+impl Control {
+    /// A byte for the kind, then numbers of 8 bytes, least significant byte first.
+    pub fn encode(&self) -> Vec<u8> {
+        let (kind, numbers): (u8, Vec<[u8; 8]>) = match self {
+            Self::Beat => (BEAT, Vec::new()),
+            Self::Done { messages } => (DONE, vec![messages.to_le_bytes()]),
+            Self::Leave { complete } => (LEAVE, vec![u64::from(*complete).to_le_bytes()]),
+            Self::Excluded => (EXCLUDED, Vec::new()),
+            Self::Ping => (PING, Vec::new()),
+            Self::Pong { time } => (PONG, vec![time.to_le_bytes()]),
+            Self::Offsets(all) => (OFFSETS, all.iter().map(|one| one.to_le_bytes()).collect()),
+        };
+        let mut bytes = vec![kind];
+        bytes.extend(numbers.as_flattened());
+        bytes
+    }
+
+    /// The message, or nothing if the bytes are none.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        let (&kind, numbers) = bytes.split_first()?;
+        let (numbers, rest) = numbers.as_chunks::<8>();
+        let message = match (kind, numbers) {
+            (BEAT, []) => Self::Beat,
+            (DONE, &[messages]) => Self::Done {
+                messages: u64::from_le_bytes(messages),
+            },
+            (LEAVE, &[complete]) => Self::Leave {
+                complete: u64::from_le_bytes(complete) != 0,
+            },
+            (EXCLUDED, []) => Self::Excluded,
+            (PING, []) => Self::Ping,
+            (PONG, &[time]) => Self::Pong {
+                time: u64::from_le_bytes(time),
+            },
+            (OFFSETS, all) => {
+                Self::Offsets(all.iter().map(|one| i64::from_le_bytes(*one)).collect())
+            }
+            _ => return None,
+        };
+        rest.is_empty().then_some(message)
+    }
+}
+
+impl<T: Transport> Link<T> {
+    /// Tells the others that nothing is left to be said.
+    pub(crate) fn begin_to_settle(&mut self) -> Result<(), WireError> {
+        if let Some(heartbeat) = &mut self.heartbeat {
+            heartbeat.be_patient();
+        }
+        self.send_control_to_all(|peer| Control::Done {
+            messages: peer.sent,
+        })
+    }
+
+    /// Takes what has arrived by now. Whether all others have settled, too.
+    pub(crate) fn has_settled(&mut self, now: Nanos) -> Result<bool, WireError> {
+        self.settled = self.holds(now, |peer| peer.ends_after == Some(peer.received))?;
+        Ok(self.settled)
+    }
+
+    /// Tells the others that this rank has heard that all have settled. One that has died
+    /// since does not say so, and is noticed before a transport waits for it forever.
+    pub(crate) fn begin_to_leave(&mut self) -> Result<(), WireError> {
+        let complete = self.peers.iter().all(|peer| !peer.lost);
+        self.send_control_to_all(|_| Control::Leave { complete })
+    }
+
+    /// Takes what has arrived by now. Whether all others leave, too.
+    pub(crate) fn has_left(&mut self, now: Nanos) -> Result<bool, WireError> {
+        self.holds(now, |peer| peer.leaves.is_some())
+    }
+
+    /// At the end, whether something holds of every other rank that is not lost. Messages are
+    /// of no use any more.
+    fn holds(&mut self, now: Nanos, of: impl Fn(&Peer) -> bool) -> Result<bool, WireError> {
+        while self.pump(now)? {}
+        self.arrived.clear();
+        self.check_verdict()?;
+        Ok(self.all(of) && self.transport.unsent() == 0)
+    }
+
+    /// At the end, whether rank 0 and this one still agree that both take part. A rank that
+    /// has left has its verdict, and so has rank 0 once all have settled.
+    fn check_verdict(&self) -> Result<(), WireError> {
+        let own = self.rank();
+        if own == 0 {
+            // Whoever takes rank 0 for lost tells its user that there is no result.
+            let against = self.peers.iter().position(|peer| peer.excludes);
+            return match against.filter(|_| !self.settled) {
+                Some(by) => Err(self.excluded(by)),
+                None => Ok(()),
+            };
+        }
+        let first = &self.peers[0];
+        match (first.excludes, first.lost) {
+            _ if first.leaves.is_some() => Ok(()),
+            (true, _) => Err(self.excluded(0)),
+            (false, true) => Err(WireError::LostAtEnd { rank: 0 }),
+            (false, false) => Ok(()),
+        }
     }
 }

@@ -156,3 +156,36 @@ fn a_circle_is_reported_from_end_to_end() {
     });
     assert!(text.contains("`k` -> `k`"), "{text}");
 }
+
+/// A graph that grows kernel by kernel is the one that was built at once.
+#[test]
+fn a_grown_graph_is_the_built_one() {
+    let built = figure_6();
+    let (mut grown, mut components) = (TaskGraph::empty(), Components::none());
+    for (id, datum) in built.datum_ids().zip(built.data()) {
+        match built.first_version(id) {
+            first if first == id => grown.grow(datum.clone()),
+            first => grown.grow_version(first, datum.clone()),
+        };
+    }
+    for kernel in built.order() {
+        grown.grow_kernel(built.kernel(*kernel).clone());
+        components.grow(&grown, 0);
+    }
+    assert_eq!(built.order(), &built.kernel_ids().collect::<Vec<_>>()[..]);
+    for kernel in built.kernel_ids() {
+        assert_eq!(grown.predecessors(kernel), built.predecessors(kernel));
+        assert_eq!(grown.successors(kernel), built.successors(kernel));
+    }
+    let singles = Components::single_kernels(&built);
+    for datum in built.datum_ids() {
+        assert_eq!(grown.producer(datum), built.producer(datum));
+        assert_eq!(grown.readers(datum), built.readers(datum));
+        assert_eq!(grown.first_version(datum), built.first_version(datum));
+        assert_eq!(components.readers(datum), singles.readers(datum));
+    }
+    for (one, other) in components.list().iter().zip(singles.list()) {
+        assert_eq!(one.predecessors, other.predecessors);
+        assert_eq!(one.successors, other.successors);
+    }
+}

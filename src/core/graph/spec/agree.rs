@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use super::error::SpecError;
 use super::kernel::{ArgumentKind, ArgumentSpec, KernelSpec};
 use super::resolve::{Kernel, check_required};
 use super::scalar::{ElementType, UnknownType, is_object};
-use super::source::{self, KernelInfo};
+use super::source::KernelInfo;
+use super::{SpecError, source};
 use crate::codelet::{AddressSpace, KernelArgument};
 use crate::expression::Symbols;
 

@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use super::SpecError;
 use super::dag::{DagSpec, Edge, Location};
-use super::error::SpecError;
 use super::resolve::{Argument, Buffer, Kernel};
-use crate::graph::topology::topological_order;
+use crate::graph::task_graph::topological_order;
 
 impl DagSpec {
     /// Checks the graph with these kernels, in the order of its own.

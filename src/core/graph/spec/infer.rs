@@ -8,10 +8,10 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::error::{SpecError, read};
-use super::fields::TO_FILL;
+use super::raw::TO_FILL;
 use super::scalar::{ElementType, is_object};
 use super::source::{Access, KernelInfo, Parameter, kernels};
+use super::{SpecError, read};
 use crate::codelet::AddressSpace;
 
 /// A kernel file with `?` for unknown values.

@@ -6,11 +6,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::dag::DagSpec;
-use super::error::SpecError;
-use super::fill;
 use super::kernel::Direction;
 use super::resolve::{Argument as Given, Kernel as Resolved};
 use super::source::KernelInfo;
+use super::{SpecError, fill};
 use crate::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, RawValue, Shape, Value};
 use crate::graph::datum::Filler;
 use crate::graph::{

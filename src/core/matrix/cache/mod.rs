@@ -1,15 +1,13 @@
 //! A matrix as a binary file: beside the text that it was read from, so that the text
 //! is parsed only once, or by itself.
 //!
-//! The file consists of a `header` and the three arrays of the matrix, in the byte
+//! The file consists of a header and the three arrays of the matrix, in the byte
 //! order of the machine. The header has the digest of the text. Before a cache is
 //! used, the text is read, though not parsed, and its digest compared.
 //!
 //! Nobody names a cache, and others may write into the folder of a text. A cache is read if the
 //! user, the administrator or the text's owner wrote it and nobody else can; only a cache of the
 //! user's own is replaced; and its mode is at most that of its text.
-
-mod header;
 
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, Read, Write};
@@ -18,16 +16,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
+use bytemuck::{Pod, Zeroable};
 use pdawl_profiler::atomic_file::AtomicFile;
 use pdawl_profiler::file;
 
-use header::{Form, Header, MAGIC};
-
 use super::checksum::{ChecksumReader, Digest};
 use super::control::Control;
-use super::csr::Csr;
-use super::error::{FileError, MatrixError};
-use super::memory;
+use super::csr::{self, Csr};
+use super::{FileError, MatrixError};
+use crate::matrix::checksum::Checksum;
 
 /// The ending that is added to the name of the text.
 const ENDING: &str = ".pdawl";
@@ -128,8 +125,8 @@ fn load_cache(
         };
     }
     let what = format!("{}: loading its cache", source.display());
-    let needed = memory::matrix_bytes(header.rows, header.nonzeros);
-    memory::check(&what, needed, memory)?;
+    let needed = csr::matrix_bytes(header.rows, header.nonzeros);
+    csr::check_memory(&what, needed, memory)?;
 
     let enough = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -210,8 +207,8 @@ pub fn read(path: &Path, memory: Option<u64>, control: &mut Control) -> Result<C
     let file = file::regular(path).map_err(Unusable::Io);
     let csr = file.and_then(begin).and_then(|(mut file, header)| {
         let what = format!("{}: loading it", path.display());
-        let needed = memory::matrix_bytes(header.rows, header.nonzeros);
-        memory::check(&what, needed, memory)?;
+        let needed = csr::matrix_bytes(header.rows, header.nonzeros);
+        csr::check_memory(&what, needed, memory)?;
         read_arrays(&header, &mut file, control)
     });
     let source = match csr {
@@ -300,9 +297,9 @@ fn read_arrays(
     file: &mut impl Read,
     control: &mut Control,
 ) -> Result<Csr, Unusable> {
-    let mut starts = memory::zeros::<u64>(header.rows.saturating_add(1))?;
-    let mut column_of = memory::zeros::<u32>(header.nonzeros)?;
-    let mut values = memory::zeros::<f64>(header.nonzeros)?;
+    let mut starts = csr::zeros::<u64>(header.rows.saturating_add(1))?;
+    let mut column_of = csr::zeros::<u32>(header.nonzeros)?;
+    let mut values = csr::zeros::<f64>(header.nonzeros)?;
     let mut checksum = header.checksum_of_sizes();
     let (mut done, total) = (0, header.length());
     for array in [
@@ -352,3 +349,104 @@ fn digest(source: &Path, enough: &AtomicBool) -> Result<Digest, MatrixError> {
 
 #[cfg(test)]
 mod tests;
+
+const MAGIC: [u8; 8] = *b"PDAWLCSR";
+/// Increased whenever the form of the file changes.
+const VERSION: u32 = 1;
+/// Has another value when it is read in another byte order.
+const ORDER: u32 = 0x0102_0304;
+
+/// The first bytes of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
+#[repr(C)]
+struct Header {
+    magic: [u8; 8],
+    version: u32,
+    order: u32,
+    pub source_bytes: u64,
+    source_checksum: [u64; 2],
+    pub rows: u64,
+    pub columns: u64,
+    pub nonzeros: u64,
+    /// The checksum of rows, columns, nonzeros and all that follows the header.
+    checksum: [u64; 2],
+}
+
+/// The kind of file that a header belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// A file as this version writes it on this machine.
+    Ours,
+    /// A file of another version, or of a machine with another byte order.
+    Another,
+    /// Something else.
+    Strange,
+}
+
+impl Header {
+    /// The header of a matrix that was read from this text, without the checksum.
+    pub fn of(source: Digest, csr: &Csr) -> Self {
+        Self {
+            magic: MAGIC,
+            version: VERSION,
+            order: ORDER,
+            source_bytes: source.bytes,
+            source_checksum: halves(source.checksum),
+            rows: csr.rows().into(),
+            columns: csr.columns().into(),
+            nonzeros: csr.nonzeros(),
+            checksum: [0; 2],
+        }
+    }
+
+    pub fn form(&self) -> Form {
+        match (self.magic == MAGIC, (self.version, self.order)) {
+            (true, (VERSION, ORDER)) => Form::Ours,
+            (true, _) => Form::Another,
+            (false, _) => Form::Strange,
+        }
+    }
+
+    /// Whether the matrix was read from a text, rather than generated.
+    pub fn has_source(&self) -> bool {
+        self.source_bytes > 0
+    }
+
+    /// Bytes of the whole file.
+    pub fn length(&self) -> u64 {
+        (size_of::<Self>() as u64).saturating_add(csr::matrix_bytes(self.rows, self.nonzeros))
+    }
+
+    /// Whether the matrix was read from this text.
+    pub fn is_of(&self, source: Digest) -> bool {
+        (self.source_bytes, self.source_checksum) == (source.bytes, halves(source.checksum))
+    }
+
+    /// The checksum of the sizes in the header, to which the arrays are added.
+    pub fn checksum_of_sizes(&self) -> Checksum {
+        let mut checksum = Checksum::default();
+        checksum.add(bytemuck::cast_slice(&[
+            self.rows,
+            self.columns,
+            self.nonzeros,
+        ]));
+        checksum
+    }
+
+    /// The header with the checksum.
+    pub fn completed(self, checksum: &Checksum) -> Self {
+        Self {
+            checksum: halves(checksum.digest().checksum),
+            ..self
+        }
+    }
+
+    /// Whether this is the checksum in the header.
+    pub fn fits(&self, checksum: &Checksum) -> bool {
+        self.checksum == halves(checksum.digest().checksum)
+    }
+}
+
+fn halves(checksum: u128) -> [u64; 2] {
+    [checksum as u64, (checksum >> 64) as u64]
+}

@@ -1,17 +1,13 @@
 //! Generates matrices from a seed. They are the same on every machine and for every
 //! number of cores.
 //!
-//! * [`lookalike`] imitates the matrices of the PDAWL paper; `simple` and `rmat`
+//! * [`lookalike`] imitates the matrices of the PDAWL paper; `generators`
 //!   make simple shapes.
-//! * `fill` fills a matrix row by row, `columns` draws the columns of a row, and
-//!   `random` has the random numbers.
+//! * `fill` fills a matrix row by row, and draws the columns of a row by random numbers
+//!   that are the same everywhere.
 
-mod columns;
 mod fill;
+mod generators;
 pub mod lookalike;
-mod random;
-mod rmat;
-mod simple;
 
-pub use rmat::rmat;
-pub use simple::{banded, uniform};
+pub use generators::{banded, rmat, uniform};

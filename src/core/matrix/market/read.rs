@@ -11,18 +11,16 @@ use std::thread;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use pdawl_profiler::file::waiting;
 
-use super::blocks::{BlockError, Blocks};
-use super::entries::{self, NumberedLineError, ParsedBlock};
-use super::header::{Field, Header, HeaderReader, Symmetry};
 use super::line_error::LineError;
-use super::text::TextError;
+use super::parse;
+use super::parse::{Field, Header, HeaderReader, NumberedLineError, ParsedBlock, Symmetry};
+use super::text::{BlockError, Blocks, TextError};
+use crate::matrix::MatrixError;
 use crate::matrix::assemble::{Entries, Mirror, assemble};
 use crate::matrix::checksum::Digest;
 use crate::matrix::control::Control;
-use crate::matrix::csr::Csr;
-use crate::matrix::error::MatrixError;
-use crate::matrix::memory;
-use crate::matrix::parallel::threads;
+use crate::matrix::csr::{self, Csr};
+use crate::matrix::rows::threads;
 
 /// Bytes of a block of lines, and so of the longest line.
 const BLOCK: usize = 2 << 20;
@@ -189,15 +187,15 @@ impl Reader<'_> {
         };
         let as_read = (2 * size_of::<u32>() + value) as u64;
         let needed = (entries.saturating_mul(as_read))
-            .saturating_add(memory::matrix_bytes(rows, header.expanded()))
+            .saturating_add(csr::matrix_bytes(rows, header.expanded()))
             // `assemble` also keeps the next entry of each row.
-            .saturating_add(memory::starts_bytes(rows));
+            .saturating_add(csr::starts_bytes(rows));
         let what = format!(
             "{}: reading {entries} entries of {} rows",
             self.path.display(),
             header.rows
         );
-        memory::check(&what, needed, self.memory)
+        csr::check_memory(&what, needed, self.memory)
     }
 
     /// Reads the entries into `collector`; `first` is the text behind the header.
@@ -305,7 +303,7 @@ fn parse_blocks(
     header: &Header,
 ) {
     for (number, text) in blocks {
-        let piece = entries::read(&text, header);
+        let piece = parse::read(&text, header);
         if done.send((number, Parsed { text, piece })).is_err() {
             return;
         }
@@ -332,7 +330,7 @@ impl Collector<'_> {
         let (declared, size_line) = (self.header.entries, self.header.size_line);
         let left = declared - self.entries;
         if piece.entries.rows.len() as u64 > left {
-            let line = self.lines + entries::line_of(&text, left + 1);
+            let line = self.lines + parse::line_of(&text, left + 1);
             let error = LineError::TooMany {
                 declared,
                 size_line,

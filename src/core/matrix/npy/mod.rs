@@ -1,23 +1,17 @@
 //! Dense matrices in NPY files, the format of `numpy.save`.
 //!
-//! `npyz` reads and writes headers; `header` gives it those of all versions of NumPy.
+//! `npyz` reads and writes headers; `header` gives it those of all versions of NumPy, and says what the elements may be.
 //! Numbers are read where they are needed, in pieces, so that a matrix is never in memory
-//! twice; those of a pipe are copied into a temporary file first. `element` says what the
-//! elements may be, `write` writes headers. Both C and Fortran order and both byte orders
+//! twice; those of a pipe are copied into a temporary file first. `header` also writes them. Both C and Fortran order and both byte orders
 //! are read; C order and this machine's bytes are written. Without the crate's feature
 //! `matrix-files` no file can be opened (`open`) or written.
 //!
 //! Source: `numpy.lib.format`, NumPy's documentation of the format.
 
 #[cfg(feature = "matrix-files")]
-mod element;
-mod error;
-#[cfg(feature = "matrix-files")]
 mod header;
 #[cfg(feature = "matrix-files")]
 mod open;
-#[cfg(feature = "matrix-files")]
-mod write;
 
 #[cfg(all(test, feature = "matrix-files"))]
 mod tests;
@@ -28,9 +22,10 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-pub use error::NpyError;
+use thiserror::Error;
+
 #[cfg(feature = "matrix-files")]
-pub use write::{ElementType, write_array_header, write_header};
+pub use header::{ElementType, write_array_header, write_header};
 
 use crate::codelet::{Element, Precision};
 use crate::parallel;
@@ -176,4 +171,55 @@ impl NpyMatrix {
         }
         Ok(())
     }
+}
+
+/// Why a file cannot be read as a matrix.
+#[derive(Debug, Error)]
+pub enum NpyError {
+    #[error("{}: cannot be read: {source}", path.display())]
+    Read { path: PathBuf, source: io::Error },
+
+    #[error(
+        "{}: is not an NPY file: {why}; write one with numpy.save(\"FILE.npy\", matrix)",
+        path.display()
+    )]
+    Header { path: PathBuf, why: String },
+
+    #[error(
+        "{}: has numbers of type {found}, and {needed} are needed; {remedy}",
+        path.display()
+    )]
+    Type {
+        path: PathBuf,
+        found: String,
+        needed: &'static str,
+        /// How they are converted, and what that loses.
+        remedy: String,
+    },
+
+    #[error(
+        "{}: has an array of {} dimensions, shape {found:?}, and {needed}",
+        path.display(),
+        found.len()
+    )]
+    Dimensions {
+        path: PathBuf,
+        found: Vec<u64>,
+        needed: &'static str,
+    },
+
+    #[error(
+        "{}: is truncated: its header says {} x {} numbers of type {type_name}, and {has} bytes \
+         follow; write it again",
+        path.display(),
+        shape.0,
+        shape.1
+    )]
+    Length {
+        path: PathBuf,
+        shape: (u64, u64),
+        type_name: &'static str,
+        /// Bytes after the header.
+        has: u64,
+    },
 }

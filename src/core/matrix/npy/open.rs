@@ -7,8 +7,8 @@ use std::path::Path;
 use npyz::Order;
 use pdawl_profiler::file::waiting;
 
-use super::element::{Elements, Wanted, Wrong};
-use super::header::{self, Header, HeaderError};
+use super::header;
+use super::header::{Elements, Header, HeaderError, Wanted, Wrong};
 use super::{NpyError, NpyMatrix};
 
 /// Bytes of rows that are put together at a time, out of files by columns.

@@ -146,3 +146,70 @@ fn a_lost_device_gets_nothing() {
     let all = std::iter::from_fn(|| policy.next(1, 0));
     assert_eq!(all.count(), 4);
 }
+
+#[test]
+fn one_measurement_is_in_proportion() {
+    let mut learned = LearnedTimes::default();
+    assert_eq!(learned.expect(3.0), None);
+    learned.learn(2.0, 4.0, false);
+    assert_eq!(learned.expect(3.0), Some(6.0));
+    assert_eq!(learned.expect(0.0), Some(0.0));
+}
+
+#[test]
+fn a_fixed_part_is_learned_from_two() {
+    let mut learned = LearnedTimes::default();
+    learned.learn(10.0, 6.0, false);
+    learned.learn(2.0, 2.0, false);
+    assert_eq!(learned.expect(6.0), Some(4.0));
+    assert_eq!(learned.expect(14.0), Some(8.0));
+    assert_eq!(learned.expect(1.0), Some(1.5));
+}
+
+#[test]
+fn invalid_measurements_are_ignored() {
+    let mut learned = LearnedTimes::default();
+    for (amount, seconds) in [(0.0, 1.0), (f64::NAN, 1.0), (1.0, f64::INFINITY)] {
+        learned.learn(amount, seconds, false);
+    }
+    assert!(!learned.knows());
+    // More work in less time: noise, and never a negative prediction.
+    learned.learn(1.0, 5.0, false);
+    learned.learn(2.0, 4.0, false);
+    assert!(learned.expect(9.0).is_some_and(|s| s >= 4.0));
+    assert_eq!(
+        (learned.expect(1.0), learned.expect(2.0)),
+        (Some(5.0), Some(4.0))
+    );
+}
+
+#[test]
+fn one_outlier_has_no_effect() {
+    let mut learned = LearnedTimes::default();
+    for seconds in [1.0, 1.0, 90.0, 1.0] {
+        learned.learn(4.0, seconds, false);
+    }
+    assert_eq!(learned.expect(4.0), Some(1.0));
+    assert!(learned.measured(4.0) && !learned.measured(5.0));
+}
+
+#[test]
+fn a_first_run_with_its_copies_is_forgotten_when_there_are_others() {
+    let near = |learned: &LearnedTimes, seconds: f64| {
+        let expected = learned.expect(14.0);
+        expected.is_some_and(|expected| (expected - seconds).abs() < 1e-9)
+    };
+    let mut learned = LearnedTimes::default();
+    learned.learn(15.0, 9.0, true);
+    learned.learn(1.0, 0.5, false);
+    assert_eq!(learned.expect(15.0), Some(9.0), "nothing else is alike");
+    learned.learn(14.0, 1.4, false);
+    assert!(learned.expect(15.0).is_some_and(|s| s < 1.6), "{learned:?}");
+    // Some more copies change nothing; always some, and they are the rule.
+    for _ in 0..3 {
+        learned.learn(14.0, 3.0, true);
+        assert!(near(&learned, 1.4), "{learned:?}");
+    }
+    learned.learn(14.0, 3.0, true);
+    assert!(near(&learned, 3.0), "{learned:?}");
+}

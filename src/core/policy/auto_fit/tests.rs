@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::search::fit_by;
 use super::*;
+use crate::machine::MachineStore;
 use crate::policy::fixtures::layers;
 
 /// Random situations: devices of which some are alike, epochs that wait for one another,
@@ -321,4 +322,73 @@ fn components_are_divided_where_that_is_fastest() {
             .iter()
             .all(|d| *d == Some(1))
     );
+}
+
+fn devices() -> Vec<DeviceRates> {
+    let rates = |flops, memory, link| DeviceRates {
+        flops,
+        memory,
+        h2d: link,
+        d2h: link,
+    };
+    vec![rates(1e12, 1e11, 1e11), rates(4e12, 2e11, 1e10)]
+}
+
+fn queue(hint: Hint) -> StaticQueue {
+    StaticQueue {
+        hint,
+        able: vec![true; 2],
+        pinned: None,
+    }
+}
+
+fn counts(queues: &[StaticQueue]) -> [usize; 2] {
+    let map = static_map(queues, &devices());
+    [0, 1].map(|device| map.iter().filter(|d| **d == Some(device)).count())
+}
+
+#[test]
+fn queues_are_divided_in_proportion() {
+    assert_eq!(counts(&vec![queue(Hint::Compute); 10]), [2, 8]);
+    assert_eq!(counts(&vec![queue(Hint::Memory); 9]), [3, 6]);
+    assert_eq!(counts(&vec![queue(Hint::Io); 11]), [10, 1]);
+}
+
+#[test]
+fn a_single_queue_gets_the_best_device_that_can_run_it() {
+    let only = StaticQueue {
+        able: vec![true, false],
+        ..queue(Hint::Compute)
+    };
+    let pinned = StaticQueue {
+        pinned: Some(0),
+        ..queue(Hint::Compute)
+    };
+    let none = StaticQueue {
+        able: Vec::new(),
+        ..queue(Hint::Compute)
+    };
+    let map = static_map(&[queue(Hint::Compute), only, pinned, none], &devices());
+    assert_eq!(map, [Some(1), Some(0), Some(0), None]);
+}
+
+#[test]
+fn unknown_rates_count_as_equal() {
+    let mut devices = devices();
+    devices.iter_mut().for_each(|device| device.flops = 0.0);
+    let map = static_map(&vec![queue(Hint::Compute); 4], &devices);
+    assert_eq!(map, [Some(0), Some(1), Some(0), Some(1)]);
+}
+
+#[test]
+fn a_machine_file_has_the_rates() {
+    let machine = MachineStore::at("/nonexistent")
+        .find("v100x2")
+        .expect("a machine");
+    let rates = DeviceRates::of(&machine);
+    let names: Vec<&str> = rates.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["host", "gpu0", "gpu1"]);
+    assert_eq!(rates[0].1.rate(Hint::Compute), 2.8e12);
+    assert_eq!(rates[1].1.rate(Hint::Memory), 750e9);
+    assert!(rates[1].1.rate(Hint::Io) < 12.4e9);
 }

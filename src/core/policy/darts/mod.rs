@@ -27,7 +27,7 @@ use std::collections::VecDeque;
 
 use super::lacks::Lacking;
 use super::luf::{Eviction, Luf};
-use super::pool::Pool;
+use super::ready_queue::Pool;
 use super::{Finished, Policy, Problem, WINDOW};
 use crate::time::Nanos;
 use gains::Gains;

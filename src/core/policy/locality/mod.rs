@@ -31,7 +31,7 @@ use std::collections::BTreeSet;
 
 use super::lacks::Lacking;
 use super::luf::Luf;
-use super::pool::Pool;
+use super::ready_queue::Pool;
 use super::{Finished, Policy, Problem};
 use crate::time::Nanos;
 use shares::{CANDIDATES, Shares};

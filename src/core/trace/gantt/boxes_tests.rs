@@ -1,6 +1,6 @@
 //! Where the texts of a chart are, measured with the widths of a wide font.
 
-use super::text::width;
+use super::layout::width;
 use super::{Bound, Chart, Sheet, Table, write_svg};
 use crate::runtime::CommandKind;
 use crate::trace::fixtures::{about, span};

@@ -3,11 +3,11 @@
 
 use std::io::{self, Write};
 
-use super::Chart;
 use super::labels::subtitle;
-use super::palette::Palette;
+use super::layout::{FONT, GAP, LINE, MARGIN, Pixels, shortened, width};
+use super::legend::Palette;
 use super::svg::Frame;
-use crate::trace::escape::Escaped;
+use super::{Chart, Escaped};
 
 /// Commands of at least this many pixels are bars of their own, so that they can
 /// be told apart when the chart is enlarged.
@@ -68,6 +68,89 @@ th:first-child, td:first-child { padding-left: 0; text-align: left; }\
 th { border-bottom: 1px solid #d0d7de; }";
 
 const SCRIPT: &str = include_str!("zoom.js");
+
+/// Most pixels of a cell.
+const CELL: f64 = 300.0;
+
+/// Texts in rows and columns; the first column has names, the others figures.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Table {
+    pub header: Vec<String>,
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// The lines as they are drawn, the header among them.
+    fn lines(&self) -> Vec<Vec<String>> {
+        let lines = [&self.header].into_iter().chain(&self.rows);
+        let short = |line: &Vec<String>| line.iter().map(|t| shortened(t, FONT, CELL)).collect();
+        lines.map(short).collect()
+    }
+
+    /// The pixels of each column.
+    fn columns(lines: &[Vec<String>]) -> Vec<f64> {
+        let column = |at: usize| {
+            let cells = lines.iter().filter_map(|line| line.get(at));
+            cells.map(|text| width(text, FONT)).fold(0.0, f64::max)
+        };
+        let number = lines.iter().map(Vec::len).max().unwrap_or(0);
+        (0..number).map(column).collect()
+    }
+
+    /// Width and height of the drawing.
+    pub fn size(&self) -> [u64; 2] {
+        let lines = self.lines();
+        let columns = Self::columns(&lines);
+        let wide: f64 = columns.iter().map(|column| column + GAP as f64).sum();
+        [2 * MARGIN + wide.ceil() as u64, lines.len() as u64 * LINE]
+    }
+
+    /// Draws it below `top`.
+    pub fn draw(&self, top: u64, out: &mut impl Write) -> io::Result<()> {
+        let lines = self.lines();
+        let columns = Self::columns(&lines);
+        for (line, cells) in (0u64..).zip(&lines) {
+            let y = top + line * LINE + 12;
+            let mut left = MARGIN as f64;
+            for (column, (text, wide)) in cells.iter().zip(&columns).enumerate() {
+                let (x, anchor) = match column {
+                    0 => (left, "start"),
+                    _ => (left + wide, "end"),
+                };
+                let weight = if line == 0 {
+                    " font-weight=\"600\""
+                } else {
+                    ""
+                };
+                writeln!(
+                    out,
+                    "<text x=\"{}\" y=\"{y}\" text-anchor=\"{anchor}\"{weight}>{}</text>",
+                    Pixels(x),
+                    Escaped(text)
+                )?;
+                left += wide + GAP as f64;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes it as a table of a page.
+    pub fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        write!(out, "<table>\n<tr>")?;
+        for text in &self.header {
+            write!(out, "<th>{}</th>", Escaped(text))?;
+        }
+        writeln!(out, "</tr>")?;
+        for row in &self.rows {
+            write!(out, "<tr>")?;
+            for text in row {
+                write!(out, "<td>{}</td>", Escaped(text))?;
+            }
+            writeln!(out, "</tr>")?;
+        }
+        writeln!(out, "</table>")
+    }
+}
 
 #[cfg(test)]
 mod tests {

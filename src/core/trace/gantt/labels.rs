@@ -1,19 +1,16 @@
-//! Draws the text around the bars: heading, names, axis and steps.
+//! Draws the text around the bars: heading, names, the axis with its ticks, steps, and the marks of
+//! bounds.
 
 use std::io::{self, Write};
 
-use super::Chart;
-use super::axis::Axis;
 use super::layout::{
-    BEFORE_PLOT, MARGIN, Names, PLOT, Pixels, RIGHT, ROW, STEP_LINE, Tops, Window,
+    BEFORE_PLOT, LINE, MARGIN, Names, PLOT, Pixels, RIGHT, ROW, STEP_LINE, Tops, Window, shortened,
 };
 use super::rows::Row;
-use super::strips::Strips;
-use super::svg::Frame;
-use super::text::shortened;
+use super::svg::{Frame, Strips};
+use super::{Bound, Chart, Escaped, Sheet};
 use crate::quantity::Seconds;
 use crate::time::Nanos;
-use crate::trace::escape::Escaped;
 use crate::trace::{Trace, device_name};
 
 /// Pixels that the number of a step takes.
@@ -182,4 +179,168 @@ pub fn step_lines(
         )?;
     }
     Ok(())
+}
+
+/// A time axis over `0..span`.
+#[derive(Debug, PartialEq)]
+struct Axis {
+    /// `s`, `ms`, `us` or `ns`.
+    pub unit: &'static str,
+    /// Nanoseconds of the unit.
+    pub scale: f64,
+    /// Nanoseconds between ticks: 1, 2 or 5 times a power of ten.
+    pub tick: Nanos,
+}
+
+impl Axis {
+    /// An axis of at most `ticks` + 1 ticks; `ticks` is at least 1.
+    pub fn new(span: Nanos, ticks: u64) -> Self {
+        let least = (span / ticks).max(1);
+        let decade = 10u64.pow(least.ilog10());
+        let tick = [1, 2, 5, 10]
+            .into_iter()
+            .filter_map(|factor| decade.checked_mul(factor))
+            .find(|tick| *tick >= least)
+            .unwrap_or(decade);
+        let (unit, scale) = match span {
+            0..10_000 => ("ns", 1.0),
+            10_000..10_000_000 => ("us", 1e3),
+            10_000_000..10_000_000_000 => ("ms", 1e6),
+            _ => ("s", 1e9),
+        };
+        Self { unit, scale, tick }
+    }
+
+    /// The tick's text, without unit and trailing zeros.
+    pub fn label(&self, at: Nanos) -> String {
+        format!("{}", at as f64 / self.scale)
+    }
+}
+
+/// The colours of the run's end, and of the bounds in their order.
+const COLOURS: [&str; 4] = ["#24292f", "#0550ae", "#a40e26", "#116329"];
+
+/// A line.
+pub struct Mark {
+    /// Pixels from the plot's left.
+    x: f64,
+    words: String,
+    meaning: String,
+    colour: &'static str,
+}
+
+/// The marks of a chart: the end of the run, and its bounds.
+pub fn of(sheet: &Sheet, window: &Window) -> Vec<Mark> {
+    let length = (window.run.end - window.run.start) as f64 / 1e9;
+    if length == 0.0 {
+        return Vec::new();
+    }
+    let end = Mark {
+        x: window.x(window.run.end).0,
+        words: format!("makespan {}", Seconds(length)),
+        meaning: "from the run's begin to its end".to_owned(),
+        colour: COLOURS[0],
+    };
+    let bound = |(bound, colour): (&Bound, &'static str)| Mark {
+        x: window.after(bound.seconds * 1e9).0,
+        words: format!("{} {}", bound.name, Seconds(bound.seconds)),
+        meaning: format!(
+            "{:.0} % of the makespan. {}",
+            bound.seconds / length * 100.0,
+            bound.meaning
+        ),
+        colour,
+    };
+    let colours = COLOURS.into_iter().skip(1).cycle();
+    let bounds = sheet.bounds.iter().zip(colours).map(bound);
+    let is_shown = |mark: &Mark| (0.0..=PLOT as f64 + 0.01).contains(&mark.x);
+    [end].into_iter().chain(bounds).filter(is_shown).collect()
+}
+
+/// Pixels between a line and its label.
+const BESIDE: f64 = 4.0;
+
+/// Draws the labels, a line of text for each, below `top` and above `bottom`, where the plot
+/// begins.
+pub fn labels(
+    marks: &[Mark],
+    left: u64,
+    [top, bottom]: [u64; 2],
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for (line, mark) in (0u64..).zip(marks) {
+        let x = left as f64 + mark.x;
+        // A label lies on the side where it has room.
+        let (beside, anchor) = match mark.x > PLOT as f64 / 2.0 {
+            true => (x - BESIDE, "end"),
+            false => (x + BESIDE, "start"),
+        };
+        let y = top + line * LINE;
+        writeln!(
+            out,
+            "<g class=\"mark\" data-x=\"{}\" fill=\"{}\">\
+             <line x1=\"{}\" x2=\"{}\" y1=\"{y}\" y2=\"{bottom}\" stroke=\"{}\"/>\
+             <text x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\" stroke=\"#ffffff\" \
+             stroke-width=\"4\" stroke-linejoin=\"round\" paint-order=\"stroke\">{}\
+             <title>{}</title></text></g>",
+            Pixels(mark.x),
+            mark.colour,
+            Pixels(x),
+            Pixels(x),
+            mark.colour,
+            Pixels(beside),
+            y + 11,
+            Escaped(&mark.words),
+            Escaped(&mark.meaning)
+        )?;
+    }
+    Ok(())
+}
+
+/// Draws the lines in the plot.
+pub fn lines(marks: &[Mark], height: u64, out: &mut impl Write) -> io::Result<()> {
+    for mark in marks {
+        writeln!(
+            out,
+            "<path d=\"M{} 0V{height}\" stroke=\"{}\" stroke-width=\"1.5\" \
+             vector-effect=\"non-scaling-stroke\"><title>{}: {}</title></path>",
+            Pixels(mark.x),
+            mark.colour,
+            Escaped(&mark.words),
+            Escaped(&mark.meaning)
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ticks_are_round_and_few() {
+        for (span, tick, unit) in [
+            (1, 1, "ns"),
+            (9_999, 1_000, "ns"),
+            (86_000_000, 10_000_000, "ms"),
+            (2_100_000_000, 500_000_000, "ms"),
+            (45_000_000_000, 5_000_000_000, "s"),
+        ] {
+            let axis = Axis::new(span, 10);
+            assert_eq!((axis.tick, axis.unit), (tick, unit), "{span}");
+            assert!(span / axis.tick <= 10);
+        }
+    }
+
+    #[test]
+    fn the_largest_span_has_an_axis() {
+        assert!(Axis::new(Nanos::MAX, 10).tick > 0);
+    }
+
+    #[test]
+    fn labels_have_no_trailing_zeros() {
+        let axis = Axis::new(86_000_000, 10);
+        assert_eq!(axis.label(10_000_000), "10");
+        assert_eq!(Axis::new(25_000_000, 10).label(2_500_000), "2.5");
+    }
 }

@@ -1,34 +1,25 @@
 //! Spans as a Gantt chart: an SVG file, or an HTML page that fills its window,
 //! zooms and pans. Both are self-contained. Several runs are drawn on one time axis.
 //!
-//! `palette` gives each codelet a colour, and `rows` reduces the spans to bars of at
-//! least a given time, so that a long run gives a small file. `axis` chooses ticks, and
-//! `layout` has the positions. `svg` draws each `bar`, how busy devices are (`strips`),
-//! the `flows` between commands, the `marks` of bounds, the `labels` around them and the
-//! `legend`, with room for their `text`, and the `table` of the report. `html` adds the
-//! script `zoom.js` to that drawing.
+//! `rows` reduces the spans to bars of at least a given time, so that a long run gives a
+//! small file. `layout` has the positions. `svg` draws each bar, how busy devices are and
+//! the flows between commands, with the `labels` around them and the `legend`, which gives
+//! each codelet a colour. `html` adds the script `zoom.js` and the table of the report.
 
-mod axis;
-mod bar;
-mod flows;
 mod html;
 mod labels;
 mod layout;
 mod legend;
-mod marks;
-mod palette;
 mod rows;
-mod strips;
 mod svg;
-mod table;
-mod text;
 
 #[cfg(test)]
 mod boxes_tests;
 
-pub use html::write as write_html;
+pub use html::{Table, write as write_html};
 pub use svg::write as write_svg;
-pub use table::Table;
+
+use std::fmt;
 
 use super::{About, Trace};
 
@@ -60,4 +51,42 @@ pub struct Bound {
     pub meaning: &'static str,
     /// From the begin of the run.
     pub seconds: f64,
+}
+
+/// Displays a string with its markup escaped. Control characters, which XML
+/// forbids, are replaced.
+pub struct Escaped<'a>(pub &'a str);
+
+impl fmt::Display for Escaped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        use fmt::Write;
+        for c in self.0.chars() {
+            match c {
+                '&' => f.write_str("&amp;")?,
+                '<' => f.write_str("&lt;")?,
+                '>' => f.write_str("&gt;")?,
+                '"' => f.write_str("&quot;")?,
+                '\'' => f.write_str("&#39;")?,
+                '\n' => f.write_char('\n')?,
+                c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {
+                    f.write_char('\u{fffd}')?
+                }
+                c => f.write_char(c)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_and_control_characters_are_gone() {
+        assert_eq!(
+            Escaped("<a href=\"x\">&'\u{1b}\u{0}\n</a>").to_string(),
+            "&lt;a href=&quot;x&quot;&gt;&amp;&#39;\u{fffd}\u{fffd}\n&lt;/a&gt;"
+        );
+    }
 }

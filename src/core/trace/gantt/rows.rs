@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::palette::Palette;
+use super::legend::Palette;
 use crate::time::Nanos;
 use crate::trace::{Span, Trace};
 

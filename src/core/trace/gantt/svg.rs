@@ -1,21 +1,22 @@
 //! Draws charts as SVG.
 
 use std::io::{self, Write};
+use std::ops::Range;
 
-use super::labels::{axis, heading, names, step_lines, step_numbers, subtitle};
+use super::html::Table;
+use super::labels::{self, Mark, axis, heading, names, step_lines, step_numbers, subtitle};
 use super::layout::{
-    BOTTOM, FONT, LINE, MARGIN, Names, PLOT, RIGHT, STEP_LINE, Tops, Window, tops,
+    BAR, BOTTOM, COPY, FONT, LINE, MARGIN, Names, PLOT, Pixels, RIGHT, ROW, STEP_LINE, Tops,
+    Window, shortened, tops,
 };
-use super::legend::Legend;
-use super::marks::{self, Mark};
-use super::palette::Palette;
-use super::rows::{Row, rows};
-use super::strips::Strips;
-use super::table::Table;
-use super::text::shortened;
-use super::{Chart, bar, flows};
+use super::legend::{Legend, Palette};
+use super::rows::{Bar, Row, rows};
+use super::{Chart, Escaped};
+use crate::quantity::{Bytes, Percent, Seconds};
+use crate::runtime::CommandKind;
 use crate::time::Nanos;
-use crate::trace::escape::Escaped;
+use crate::trace::intervals::{Intervals, union};
+use crate::trace::{Span, Trace};
 
 /// Fonts and their colour.
 const STYLE: &str =
@@ -87,7 +88,7 @@ impl<'a> Frame<'a> {
                 tops: tops(&rows),
                 names: Names::of(chart.trace, &rows),
                 strips: Strips::of(chart.trace, &window),
-                marks: marks::of(&chart.sheet, &window),
+                marks: labels::of(&chart.sheet, &window),
                 chart,
                 window,
                 rows,
@@ -172,7 +173,7 @@ impl<'a> Frame<'a> {
     fn plot(&self, top: u64, out: &mut impl Write) -> io::Result<()> {
         let Self { window, tops, .. } = self;
         let (trace, left, height) = (self.chart.trace, self.names.left, tops.height);
-        marks::labels(&self.marks, left, [top - self.above(), top], out)?;
+        labels::labels(&self.marks, left, [top - self.above(), top], out)?;
         names(
             trace,
             &self.names,
@@ -198,24 +199,295 @@ impl<'a> Frame<'a> {
         }
         for (row, top) in self.rows.iter().zip(&tops.rows) {
             for one in &row.bars {
-                bar::draw(one, self.palette, window, *top, out)?;
+                draw_bar(one, self.palette, window, *top, out)?;
             }
         }
-        flows::draw(trace, &self.rows, &tops.rows, window, out)?;
+        draw_flows(trace, &self.rows, &tops.rows, window, out)?;
         step_lines(trace, window, height, STEP_LINE * self.thinnest, out)?;
-        marks::lines(&self.marks, height, out)?;
+        labels::lines(&self.marks, height, out)?;
         writeln!(out, "</svg>")
     }
 }
 
+/// Draws a bar in the row whose upper edge is at `top`.
+fn draw_bar(
+    bar: &Bar,
+    palette: &Palette,
+    window: &Window,
+    top: u64,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    let x = window.x(bar.began);
+    // Even the shortest bar stays visible.
+    let width = Pixels((window.x(bar.ended).0 - x.0).max(0.05));
+    let Some(entry) = palette.entries.get(bar.entry()) else {
+        return Ok(());
+    };
+    // Copies are thin, so that they are distinct without their colours.
+    let height = if entry.kernels { BAR } else { COPY };
+    write!(
+        out,
+        "<rect x=\"{x}\" y=\"{}\" width=\"{width}\" height=\"{height}\" fill=\"{}\"",
+        top + (ROW - height) / 2,
+        entry.colour
+    )?;
+    if bar.span.is_none() {
+        // The more of its time is idle, the paler is a bar of several commands.
+        write!(out, " fill-opacity=\"{:.2}\"", bar.density().max(0.2))?;
+    }
+    write!(out, "><title>")?;
+    match bar.span {
+        Some(span) => single(span, &entry.name, entry.kernels, out)?,
+        None => {
+            write!(out, "several commands")?;
+            for (entry, part) in &bar.parts {
+                if let Some(entry) = palette.entries.get(*entry) {
+                    write!(
+                        out,
+                        "\n{} x {}: {}",
+                        part.commands,
+                        Escaped(&entry.name),
+                        Seconds::from_nanos(part.busy)
+                    )?;
+                }
+            }
+        }
+    }
+    writeln!(out, "</title></rect>")
+}
+
+fn single(span: &Span, name: &str, kernel: bool, out: &mut impl Write) -> io::Result<()> {
+    let what = match (&span.codelet, kernel) {
+        (Some(codelet), _) => codelet.as_str(),
+        (None, true) => "kernel",
+        (None, false) => name,
+    };
+    writeln!(out, "{} ({})", Escaped(&span.label), Escaped(what))?;
+    writeln!(
+        out,
+        "step {}, units {}..{}",
+        span.step, span.units.start, span.units.end
+    )?;
+    if span.bytes > 0 {
+        writeln!(out, "{}", Bytes(span.bytes))?;
+    }
+    write!(
+        out,
+        "{} after a wait of {}",
+        Seconds::from_nanos(span.ended.saturating_sub(span.started)),
+        Seconds::from_nanos(span.started.saturating_sub(span.ready))
+    )
+}
+
+/// Most lines that are drawn; more could not be told apart.
+const MOST: usize = 2_000;
+
+/// Draws a line for each dependency between commands of different queues. Within a
+/// queue the order is visible without.
+fn draw_flows(
+    trace: &Trace,
+    rows: &[Row],
+    tops: &[u64],
+    window: &Window,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    if trace.flows.is_empty() || trace.flows.len() > MOST {
+        return Ok(());
+    }
+    let middle = |span: &Span| {
+        let of = |row: &Row| (row.device, row.queue) == (span.device, span.queue);
+        let row = rows.iter().position(of)?;
+        Some(tops[row] + ROW / 2)
+    };
+    // The line's width does not scale with the view.
+    writeln!(
+        out,
+        "<g stroke=\"#24292f\" stroke-opacity=\"0.35\" stroke-width=\"0.7\" pointer-events=\"none\">"
+    )?;
+    for (before, after) in &trace.flows {
+        let (Some(before), Some(after)) = (trace.spans.get(*before), trace.spans.get(*after))
+        else {
+            continue;
+        };
+        let (Some(from), Some(to)) = (middle(before), middle(after)) else {
+            continue;
+        };
+        if from == to {
+            continue;
+        }
+        writeln!(
+            out,
+            "<line x1=\"{}\" y1=\"{from}\" x2=\"{}\" y2=\"{to}\" \
+             vector-effect=\"non-scaling-stroke\"/>",
+            window.x(before.ended),
+            window.x(after.started)
+        )?;
+    }
+    writeln!(out, "</g>")
+}
+
+/// The colours and meanings of the time in which kernels ran, and only copies.
+pub const COLOURS: [(&str, &str); 2] = [
+    ("#6e7781", "busy with kernels"),
+    ("#c3c9d0", "busy with copies alone"),
+];
+/// The widest label of a strip.
+pub const WIDEST: &str = "busy 100 %";
+/// Pixels of a bucket.
+const BUCKET: f64 = 4.0;
+
+/// How busy the devices are, over the whole time and in its parts.
+pub struct Strips {
+    /// From the run's begin to its end, by device.
+    all: Vec<Busy>,
+    /// By device and bucket.
+    buckets: Vec<Vec<Busy>>,
+}
+
+impl Strips {
+    pub fn of(trace: &Trace, window: &Window) -> Self {
+        let shown = window.x(window.whole.end).0 - window.x(window.whole.start).0;
+        let buckets = ((shown / BUCKET).ceil() as usize).max(1);
+        let all = by_device(trace, &window.run, 1).into_iter().flatten();
+        Self {
+            all: all.collect(),
+            buckets: by_device(trace, &window.whole, buckets),
+        }
+    }
+
+    /// The text before a device's strip, and what it means.
+    pub fn label(&self, device: usize) -> (String, String) {
+        let busy = self.all.get(device).copied().unwrap_or_default();
+        (
+            format!("busy {:.0} %", busy.any() * 100.0),
+            format!(
+                "of the run: kernels {}, copies without kernels {}",
+                Percent(busy.kernels),
+                Percent(busy.copies)
+            ),
+        )
+    }
+
+    /// Draws a device's strip, whose upper edge is at `top`.
+    pub fn draw(
+        &self,
+        device: usize,
+        window: &Window,
+        top: u64,
+        out: &mut impl Write,
+    ) -> io::Result<()> {
+        let Some(buckets) = self.buckets.get(device) else {
+            return Ok(());
+        };
+        let (left, right) = (window.x(window.whole.start), window.x(window.whole.end));
+        let (upper, floor) = (top + (ROW - BAR) / 2, top + (ROW + BAR) / 2);
+        let (all, meaning) = self.label(device);
+        writeln!(
+            out,
+            "<g><title>{all} {meaning}</title>\
+             <rect x=\"{left}\" y=\"{upper}\" width=\"{}\" height=\"{BAR}\" fill=\"#ffffff\"/>",
+            Pixels(right.0 - left.0)
+        )?;
+        // What all commands fill lies behind what kernels fill.
+        let heights: [fn(&Busy) -> f64; 2] = [Busy::any, |busy| busy.kernels];
+        for (height, (colour, _)) in heights.into_iter().zip(COLOURS.into_iter().rev()) {
+            let wide = (right.0 - left.0) / buckets.len() as f64;
+            write!(out, "<path fill=\"{colour}\" d=\"M{left} {floor}")?;
+            let mut before = None;
+            for (index, busy) in buckets.iter().enumerate() {
+                let y = Pixels(floor as f64 - height(busy) * BAR as f64).to_string();
+                if before.as_ref() != Some(&y) {
+                    write!(out, "H{}V{y}", Pixels(left.0 + index as f64 * wide))?;
+                }
+                before = Some(y);
+            }
+            write!(out, "H{right}V{floor}Z\"/>")?;
+        }
+        writeln!(out, "</g>")
+    }
+}
+
+/// Fractions of a period, 0 to 1, whose sum is at most 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Busy {
+    /// In which at least one kernel ran.
+    pub kernels: f64,
+    /// In which copies ran and no kernel.
+    pub copies: f64,
+}
+
+impl Busy {
+    /// The fraction in which any command ran.
+    pub fn any(&self) -> f64 {
+        self.kernels + self.copies
+    }
+}
+
+/// How busy each device was in each of so many buckets of equal length of a time, by
+/// device, then by bucket. Commands outside of that time do not count.
+pub fn by_device(trace: &Trace, time: &Range<Nanos>, buckets: usize) -> Vec<Vec<Busy>> {
+    let mut kernels = vec![Intervals::new(); trace.devices.len()];
+    let mut all = kernels.clone();
+    for span in &trace.spans {
+        let within = (
+            span.started.clamp(time.start, time.end),
+            span.ended.clamp(time.start, time.end),
+        );
+        let Some(all) = all.get_mut(span.device) else {
+            continue;
+        };
+        all.push(within);
+        if span.kind == CommandKind::Launch {
+            kernels[span.device].push(within);
+        }
+    }
+    let devices = kernels.into_iter().zip(all);
+    devices
+        .map(|(kernels, all)| {
+            let kernels = filled(union(kernels), time, buckets);
+            let all = filled(union(all), time, buckets);
+            let both = kernels.into_iter().zip(all);
+            both.map(|(kernels, all)| Busy {
+                kernels,
+                copies: (all - kernels).max(0.0),
+            })
+            .collect()
+        })
+        .collect()
+}
+
+/// The fraction of each bucket that is in a union of intervals.
+fn filled(intervals: Intervals, time: &Range<Nanos>, buckets: usize) -> Vec<f64> {
+    let length = time.end.saturating_sub(time.start) as f64 / buckets.max(1) as f64;
+    let mut filled = vec![0.0; buckets];
+    for (started, ended) in intervals {
+        let place = |at: Nanos| (at - time.start) as f64 / length;
+        let (from, until) = (place(started), place(ended));
+        let first = (from as usize).min(buckets.saturating_sub(1));
+        for (bucket, filled) in filled.iter_mut().enumerate().skip(first) {
+            let (low, high) = (bucket as f64, (bucket + 1) as f64);
+            if low >= until {
+                break;
+            }
+            *filled += (until.min(high) - from.max(low)).max(0.0);
+        }
+    }
+    filled.iter().map(|part| part.min(1.0)).collect()
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::layout::{GAP, Pixels, ROW};
     use super::super::{Bound, Sheet};
     use super::*;
     use crate::runtime::CommandKind;
-    use crate::trace::Trace;
     use crate::trace::fixtures::{about, span, two_devices};
+    use crate::trace::gantt::layout::tops;
+    use crate::trace::gantt::legend::Palette;
+    use crate::trace::gantt::rows::rows;
+    use crate::trace::{Trace, summary};
 
     fn chart(trace: &Trace) -> Chart<'_> {
         Chart {
@@ -344,5 +616,91 @@ mod tests {
         assert!(svg.contains("0 commands"));
         assert!(svg.trim_end().ends_with("</svg>"));
         assert!(drawn(&[]).contains("</svg>"));
+    }
+
+    fn drawn_flows(flows: Vec<(usize, usize)>) -> String {
+        let mut trace = two_devices();
+        trace.flows = flows;
+        let rows = rows(&trace, &Palette::of([&trace]), 1);
+        let tops = tops(&rows).rows;
+        let windows = Window::of([&trace]);
+        let mut out = Vec::new();
+        draw_flows(&trace, &rows, &tops, &windows[0], &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_line_leads_from_queue_to_queue() {
+        assert_eq!(drawn_flows(vec![]), "");
+        let two = drawn_flows(vec![(0, 1), (2, 3), (1, 2), (7, 0)]);
+        // The third is within a queue, and the fourth comes from nowhere.
+        assert_eq!(two.matches("<line").count(), 2, "{two}");
+    }
+
+    #[test]
+    fn very_many_are_left_out() {
+        assert_eq!(drawn_flows(vec![(0, 1); MOST + 1]), "");
+    }
+
+    #[test]
+    fn kernels_and_copies_of_each_bucket_are_counted() {
+        // The GPU writes 100..300, computes 300..700 and reads 600..1000.
+        let busy = by_device(&two_devices(), &(100..1000), 3);
+        let near = |busy: Busy, kernels: f64, copies: f64| {
+            assert!((busy.kernels - kernels).abs() < 1e-9, "{busy:?}");
+            assert!((busy.copies - copies).abs() < 1e-9, "{busy:?}");
+        };
+        near(busy[0][0], 1.0, 0.0);
+        near(busy[0][2], 2.0 / 3.0, 0.0);
+        near(busy[1][0], 1.0 / 3.0, 2.0 / 3.0);
+        near(busy[1][1], 1.0, 0.0);
+        near(busy[1][2], 0.0, 1.0);
+    }
+
+    #[test]
+    fn commands_outside_of_the_time_do_not_count() {
+        let busy = by_device(&two_devices(), &(0..50), 2);
+        assert!(busy.iter().flatten().all(|busy| *busy == Busy::default()));
+        let busy = by_device(&two_devices(), &(900..2000), 1);
+        assert_eq!(busy[0][0], Busy::default());
+        assert!((busy[1][0].copies - 100.0 / 1100.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_device_without_commands_or_time_is_idle() {
+        let trace = Trace {
+            devices: vec!["idle".into()],
+            ..Trace::default()
+        };
+        assert_eq!(by_device(&trace, &(0..10), 2), [[Busy::default(); 2]]);
+        assert_eq!(by_device(&two_devices(), &(5..5), 1)[1][0].any(), 0.0);
+        assert!(by_device(&trace, &(0..10), 0)[0].is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn buckets_add_up_to_the_busy_time(
+            raw in proptest::collection::vec((0usize..3, 0u64..900, 0u64..200, any::<bool>()), 0..40),
+            buckets in 1usize..50,
+        ) {
+            let trace = Trace {
+                devices: (0..3).map(|d| format!("d{d}")).collect(),
+                spans: raw.iter().map(|(device, started, length, kernel)| {
+                    let kind = if *kernel { CommandKind::Launch } else { CommandKind::Read };
+                    span(*device, 0, kind, *started, started + length)
+                }).collect(),
+                steps: vec![],
+                flows: vec![],
+            };
+            let sums = summary::by_device(&trace);
+            for (busy, sums) in by_device(&trace, &(0..1200), buckets).iter().zip(sums) {
+                let length = 1200.0 / buckets as f64;
+                let any: f64 = busy.iter().map(|b| b.any() * length).sum();
+                let kernels: f64 = busy.iter().map(|b| b.kernels * length).sum();
+                prop_assert!((any - sums.busy as f64).abs() < 1e-6);
+                prop_assert!((kernels - sums.kernel as f64).abs() < 1e-6);
+                prop_assert!(busy.iter().all(|b| b.any() <= 1.0 + 1e-9));
+            }
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::codelet::Precision;
 use crate::graph::spec::scalar::Base;
 use crate::matrices::matrix;
 use crate::verify::product::{GROUPS, Matrix, MatrixPart, Product};
-use crate::verify::transform::{Complex, Transform};
+use crate::verify::transform::{Complex, Transform, fourier};
 use crate::verify::*;
 use crate::workload::Grid;
 use crate::workload::cluster::{
@@ -350,11 +350,11 @@ fn fft(seed: u64) -> Case<'static> {
         .map(|[re, im]: &[f32; 2]| [f64::from(*re), f64::from(*im)])
         .collect();
     // Along rows, and then along columns.
-    let of_rows: Vec<Complex> = given.chunks(columns).flat_map(fourier::fourier).collect();
+    let of_rows: Vec<Complex> = given.chunks(columns).flat_map(fourier).collect();
     let mut right = vec![0.0; 2 * rows * columns];
     for column in 0..columns {
         let line: Vec<Complex> = of_rows[column..].iter().step_by(columns).copied().collect();
-        for (row, number) in fourier::fourier(&line).into_iter().enumerate() {
+        for (row, number) in fourier(&line).into_iter().enumerate() {
             let at = 2 * (row * columns + column);
             right[at..at + 2].copy_from_slice(&number.map(|part| part as f32));
         }

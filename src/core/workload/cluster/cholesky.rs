@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::product::{are_aligned, length, numbers_of, parts};
 use super::program::Program;
 use super::tiled::TileProgram;
-use super::{Contents, DenseSizes, Fill, Operation, Place, Placed, Placement, tile_size};
+use super::{Contents, DenseSizes, Fill, Operation, Place, Placed, Placement, tiles};
 use crate::cluster::space::Block;
 use crate::codelet::Precision;
 use crate::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
@@ -50,7 +50,7 @@ impl Cholesky {
             outputs: vec![0],
             make: Box::new(move |place, tile| {
                 let suits = || match place {
-                    Place::Alone(lone) => tile_size::of_factorisation(&self, lone),
+                    Place::Alone(lone) => tiles::of_factorisation(&self, lone),
                     Place::Nodes(fit) => fit.factors(size),
                 };
                 let tile = tile.unwrap_or_else(suits).min(size);

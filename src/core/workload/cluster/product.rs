@@ -8,10 +8,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::program::{CodeletTask, Program, Uses};
 use super::tiled::TileProgram;
-use super::tiles::Tiles;
-use super::{
-    Contents, DenseSizes, Fill, Operation, OperationError, Place, Placed, Placement, tile_size,
-};
+use super::tiles::{self, Tiles};
+use super::{Contents, DenseSizes, Fill, Operation, OperationError, Place, Placed, Placement};
 use crate::cluster::space::{Block, Extent};
 use crate::cluster::task::{SubtaskLaunch, SubtaskValue};
 use crate::codelet::gemm::Gemm;
@@ -60,7 +58,7 @@ impl Product {
             make: Box::new(move |place, tile| {
                 Ok(match place {
                     Place::Alone(lone) => {
-                        let suits = || tile_size::of_product(&self, lone);
+                        let suits = || tiles::of_product(&self, lone);
                         let tile = tile.unwrap_or_else(suits).min(rows.max(columns).max(depth));
                         Placed::in_tiles(self.tasks(tile), || self.in_tiles(tile), tile)?
                     }

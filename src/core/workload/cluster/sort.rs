@@ -18,8 +18,7 @@ use super::{
     Placed, Placement,
 };
 use crate::cluster::space::{Block, SpaceId};
-use crate::cluster::task::ranked::Ranked;
-use crate::cluster::task::{Computed, SubtaskLaunch, SubtaskValue};
+use crate::cluster::task::{Computed, Ranked, SubtaskLaunch, SubtaskValue};
 pub use crate::codelet::sort::order;
 use crate::codelet::sort::{Sort, cost, key};
 use crate::random::uniform;

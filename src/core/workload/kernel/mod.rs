@@ -4,22 +4,18 @@
 //! The kernel is divided along one dimension, the *axis*, into units of one or several
 //! work-groups. A device computes a range of units as one launch with a global offset.
 //! Its buffers have their full size, so indices equal those of the undivided launch.
-//! `preamble` corrects the group numbers, the number of groups and the global size.
+//! Code before its source corrects the group numbers, the number of groups and the global size.
 //!
 //! The source does not show for certain how a kernel can be divided, and which part of
 //! a buffer a unit uses. An engine determines both by running parts of the kernel, and
 //! passes the result to [`UserKernel::divided`] ([`Slices`]).
 //!
-//! * `axis` has the arithmetic of units, and `codelet` launches them. `graph` has whole
-//!   launches as a task graph. [`compare`] compares results, and `sink` receives them.
+//! * `axis` has the arithmetic of units. `graph` has whole
+//!   launches as a task graph. [`compare`] compares results, and a [`Sink`] receives them.
 
 mod axis;
-mod codelet;
 pub mod compare;
-mod divisible;
 mod graph;
-mod preamble;
-mod sink;
 #[cfg(test)]
 mod tests;
 
@@ -27,15 +23,17 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-pub use axis::{Axis, MOST_UNITS, ranges};
-pub use preamble::{Extent, work_items};
-pub use sink::Sink;
+pub use super::Sink;
+pub use axis::{Axis, Extent, MOST_UNITS, ranges, work_items};
 
 use super::Divisible;
-use crate::codelet::{Codelet, Memory, RawValue, Value};
+use crate::codelet::{
+    Codelet, Cost, KernelSource, Memory, NdRange, OpenClKernel, RawValue, Shape, Value,
+};
 use crate::graph::spec::source::{self, KernelInfo, Source, macros_of};
 use crate::graph::spec::{Argument, Buffer, Kernel, fill};
 use crate::parallel;
+use crate::workload::Data;
 
 /// The buffers that are divided like the units, by position. Unit `u` uses only its
 /// slice of them. All devices keep the other buffers whole.
@@ -87,7 +85,7 @@ impl UserKernel {
         };
         let axis = Axis::whole(&kernel.global, local.as_deref());
         Self {
-            codelet: codelet::codelet(&kernel, &info, [local.as_deref(), quick.as_deref()], axis),
+            codelet: codelet(&kernel, &info, [local.as_deref(), quick.as_deref()], axis),
             kernel,
             info,
             local,
@@ -118,7 +116,7 @@ impl UserKernel {
     /// The same kernel, divided along an axis into units that use these slices.
     pub fn divided(self, axis: Axis, slices: Slices) -> Self {
         Self {
-            codelet: codelet::codelet(&self.kernel, &self.info, self.groups(), axis),
+            codelet: codelet(&self.kernel, &self.info, self.groups(), axis),
             axis,
             slices,
             ..self
@@ -291,5 +289,85 @@ impl UserKernel {
     /// Bytes of all buffers.
     pub fn bytes(&self) -> u64 {
         self.buffers().map(|(_, buffer)| buffer.bytes()).sum()
+    }
+}
+
+/// Launches a kernel divided along `axis`, in groups of `local` work-items. Without
+/// `local` it uses groups of `quick` work-items if they divide the launch.
+fn codelet(
+    kernel: &Kernel,
+    info: &KernelInfo,
+    [local, quick]: [Option<&[u64]>; 2],
+    axis: Axis,
+) -> Arc<Codelet> {
+    let text = axis::preamble(&kernel.text, &kernel.source, &kernel.global, local);
+    let source = KernelSource::new(
+        text,
+        kernel.source.display().to_string(),
+        kernel.name.clone(),
+        kernel.options.clone(),
+    );
+    let sizes = |sizes: &[u64]| -> Vec<usize> { sizes.iter().map(|n| *n as usize).collect() };
+    let (global, local, quick) = (sizes(&kernel.global), local.map(sizes), quick.map(sizes));
+    // Other kernels compute the same in groups of any size that a device can run.
+    let needs_groups = info.uses_groups || info.required_local.is_some();
+    let shape = Shape::with(move |units: &Range<u64>, _: &[Value]| {
+        let items = axis.items(units);
+        let (mut part, mut offset) = (global.clone(), vec![0; global.len()]);
+        part[axis.dimension] = (items.end - items.start) as usize;
+        offset[axis.dimension] = items.start as usize;
+        let whole = |groups: &&Vec<usize>| part.iter().zip(*groups).all(|(n, g)| n % g == 0);
+        let groups = local.as_ref().or(quick.as_ref().filter(whole)).cloned();
+        let range = NdRange::new(part).starting_at(offset);
+        match groups {
+            Some(groups) if needs_groups => range.exactly(groups),
+            Some(groups) => range.near(groups),
+            None => range,
+        }
+    });
+    Arc::new(Codelet {
+        name: kernel.name.clone().into(),
+        host: None,
+        opencl: Some(OpenClKernel {
+            source,
+            fp64: info.fp64,
+            shape,
+        }),
+        library: None,
+    })
+}
+
+impl Divisible for UserKernel {
+    fn name(&self) -> &'static str {
+        "kernel"
+    }
+
+    fn units(&self) -> u64 {
+        self.axis.units()
+    }
+
+    fn unit_bytes(&self) -> u64 {
+        (self.bytes() / self.units()).max(1)
+    }
+
+    fn fp64(&self) -> bool {
+        self.info.fp64
+    }
+
+    fn codelet(&self) -> Arc<Codelet> {
+        Arc::clone(&self.codelet)
+    }
+
+    /// The units' part of the buffers. The number of operations is unknown.
+    fn cost(&self, units: &Range<u64>) -> Cost {
+        let part = (units.end - units.start) as f64 / self.units() as f64;
+        Cost {
+            flops: 0.0,
+            bytes: self.bytes() as f64 * part,
+        }
+    }
+
+    fn data(&self) -> Data<'_> {
+        Data::Kernel(self)
     }
 }

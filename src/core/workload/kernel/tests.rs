@@ -101,7 +101,7 @@ fn there_is_no_slice_if_it_is_not_a_whole_number_of_bytes() {
 
 #[test]
 fn the_source_keeps_its_lines_and_gets_the_sizes_of_the_whole_range() {
-    let text = preamble::before(
+    let text = axis::preamble(
         "__kernel void k() {}\n",
         std::path::Path::new("a/\"b\".cl"),
         &[10, 6],

@@ -4,7 +4,7 @@
 //! [`arrange`] determines the order of the rows and divides them into units.
 //! [`readers`] records the units that read each part of the vector. `write` converts
 //! the matrix and the first vector to the codelet's form. [`factors`] connects the steps of
-//! an iteration. `reference` is the sequential product, `rank_reference` the sequential
+//! an iteration. `reference` is the sequential product, and has the sequential
 //! page rank of a graph's [`links`].
 //!
 //! A row's new number is its place in the order. The columns of a square matrix get
@@ -18,7 +18,6 @@ mod fixtures;
 #[cfg(test)]
 mod kernel_tests;
 pub mod links;
-pub(crate) mod rank_reference;
 pub mod readers;
 pub(crate) mod reference;
 mod write;
@@ -34,8 +33,7 @@ use crate::codelet::spmv::UNIT_WEIGHT;
 use crate::codelet::{Codelet, Cost, Memory, Precision, Value, spmv};
 use crate::matrix::Csr;
 use crate::random::uniform;
-use crate::verify::sum::compensated;
-use crate::verify::{Checked, Compared};
+use crate::verify::{Checked, Compared, compensated};
 use arrange::Arrangement;
 use factors::Factors;
 use links::Links;
@@ -430,7 +428,7 @@ impl Spmv {
         // Additions one after the other: the rows of a unit, and the units in eight chains.
         let additions = (UNIT_WEIGHT + self.units() / 8 + 8) as f64;
         let (damping, precision) = (self.options.damping, self.options.precision);
-        rank_reference::ranks(
+        reference::ranks(
             &self.matrix,
             is_dangling,
             (damping, steps.into()),

@@ -3,10 +3,8 @@
 
 use fastrand::Rng;
 
-use super::error::TaskSetError;
-use super::numbers::{self, Numbers};
-use super::operation::{Codelets, Operation};
-use super::{Body, Order, TaskSet};
+use super::operation::{self, Codelets, Numbers, Operation};
+use super::{Body, Order, TaskSet, TaskSetError};
 use crate::codelet::mix::Mix;
 use crate::codelet::{Element, Name, Value};
 use crate::graph::{Argument, Contents, Datum, DatumId, GraphBuilder, Kernel, KernelId, TaskGraph};
@@ -60,10 +58,10 @@ impl<'a> Builder<'a> {
         bytes: u64,
         real: impl FnOnce(u64) -> Contents,
     ) -> DatumId {
-        let seed = numbers::seed(self.set.seed, self.graph.data().len());
+        let seed = operation::seed(self.set.seed, self.graph.data().len());
         let contents = match self.set.body {
             Body::Model => Contents::zeros(),
-            Body::Mix => numbers::bytes(seed),
+            Body::Mix => operation::bytes(seed),
             Body::Real => real(seed),
         };
         self.graph.datum(Datum::new(name, bytes).with(contents))

@@ -1,10 +1,9 @@
 //! A Cholesky factorisation `A = L L^T` of the lower tiles of a symmetric matrix
 //! (Agullo et al., SAAHPC 2010; the paper's sections V.A and V.F).
 
+use super::TaskSetError;
 use super::builder::Builder;
-use super::error::TaskSetError;
-use super::numbers::Numbers;
-use super::operation::Operation;
+use super::operation::{Numbers, Operation};
 use crate::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
 use crate::graph::{Argument, DatumId};
 

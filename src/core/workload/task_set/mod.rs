@@ -13,36 +13,29 @@
 //! ([`Body`]). [`TaskSet::graph`] makes the graph;
 //! [`Components::single_kernels`](crate::graph::Components::single_kernels) makes a
 //! component of each task. `builder` has what all sets share, `operation` the computations of
-//! tasks, `numbers` the contents of given data, and [`mix_reference`]
-//! computes what checking tasks have to leave.
+//! tasks and the contents of given data; [`mix_reference`] computes what checking tasks have to leave.
 
 mod builder;
 mod cholesky;
-mod error;
-mod matmul2d;
-mod matmul3d;
-mod mix_reference;
-mod numbers;
+mod matmul;
 mod operation;
 mod random;
-mod sample;
 
 #[cfg(test)]
 mod tests;
 
 pub use cholesky::Cholesky;
-pub use error::TaskSetError;
-pub use matmul2d::Matmul2d;
-pub use matmul3d::Matmul3d;
-pub use mix_reference::mix_reference;
+pub use matmul::{Matmul2d, Matmul3d};
+pub use operation::mix_reference;
 pub use random::RandomTasks;
 
+use thiserror::Error;
+
 use builder::Builder;
-use error::within;
 pub(in crate::workload) use operation::{Codelets, Operation};
 
 use crate::codelet::{Precision, ProductPrecision};
-use crate::graph::{MOST_TASKS, TaskGraph, check_tasks};
+use crate::graph::{GraphError, MOST_TASKS, TaskGraph, check_tasks};
 
 /// Rows and columns of the paper's tiles (section V.A).
 pub const TILE: u32 = 960;
@@ -231,5 +224,76 @@ impl TaskSet {
             Tasks::Random(of) => of.add(&mut builder),
         }
         builder.finish()
+    }
+}
+
+/// What is wrong with a task set.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum TaskSetError {
+    #[error("{what} are {given}; take 1 to {most}")]
+    Range {
+        what: &'static str,
+        given: u32,
+        most: u32,
+    },
+
+    #[error("the removed part of the tasks is {0}; take 0 to less than 1")]
+    Removed(f64),
+
+    #[error("the set has {given} tasks; take sizes with 1 to {MOST_TASKS}")]
+    Count { given: u64 },
+
+    #[error("factorisations have no precision {0}; take f32 or f64")]
+    Precision(&'static str),
+
+    #[error("real arithmetic needs tasks with results; {0}")]
+    NotReal(&'static str),
+
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+}
+
+/// Checks that a size is 1 to `most`.
+fn within(what: &'static str, given: u32, most: u32) -> Result<(), TaskSetError> {
+    match (1..=most).contains(&given) {
+        true => Ok(()),
+        false => Err(TaskSetError::Range { what, given, most }),
+    }
+}
+
+/// Random tasks of a sample.
+const RANDOM: u32 = 32;
+
+impl TaskSet {
+    /// A small set with a task of every kind that this one has, whatever its size.
+    pub fn sample(&self) -> Self {
+        let tasks = match self.tasks.clone() {
+            Tasks::Matmul2d(mut of) => {
+                of.n = of.n.min(2);
+                of.removed = 0.0;
+                Tasks::Matmul2d(of)
+            }
+            // The first update of a tile of C is that of the second tile of the depth.
+            Tasks::Matmul3d(mut of) => {
+                (of.rows, of.columns) = (of.rows.min(1), of.columns.min(1));
+                of.depth = of.depth.min(2);
+                Tasks::Matmul3d(of)
+            }
+            // The first update of a tile below the diagonal is that of row 2.
+            Tasks::Cholesky(mut of) => {
+                of.rows = of.rows.min(3);
+                Tasks::Cholesky(of)
+            }
+            Tasks::Random(mut of) => {
+                of.tasks = of.tasks.min(RANDOM);
+                of.given = of.given.min(RANDOM);
+                Tasks::Random(of)
+            }
+        };
+        Self {
+            tasks,
+            order: Order::Natural,
+            ..self.clone()
+        }
     }
 }

@@ -4,9 +4,8 @@
 use fastrand::Rng;
 
 use super::builder::Builder;
-use super::error::{TaskSetError, within};
-use super::numbers::bytes;
-use super::operation::Operation;
+use super::operation::{Operation, bytes};
+use super::{TaskSetError, within};
 use crate::codelet::Cost;
 use crate::graph::{Argument, DatumId};
 

@@ -16,21 +16,15 @@
 //! layer is exactly the paper's graph.
 //!
 //! * [`numbers`] has the random input and weights.
-//! * `heads` adds the eight kernels of a head to a `builder`, `batch` five kernels of
-//!   many heads at once (heads along a dimension of the NDRange, K read transposed),
-//!   and `layers` adds them layer by layer.
-//! * `reference` computes the same in double precision, sequentially, with what rounding may
+//! * `layers` adds the kernels, layer by layer: eight of a head, or five of
+//!   many heads at once (heads along a dimension of the NDRange, K read transposed).
+//! * `verify` computes the same in double precision, sequentially, with what rounding may
 //!   change (`uncertain`), and [`Transformer::verify`] compares.
 //!
 //! Every kernel computes in single precision, and rounds its result once, when it stores it.
 
-mod batch;
-mod builder;
-mod heads;
 mod layers;
 pub mod numbers;
-mod reference;
-mod role;
 mod uncertain;
 mod verify;
 
@@ -39,8 +33,7 @@ mod tests;
 
 use thiserror::Error;
 
-pub use layers::{KernelPart, Layers};
-pub use role::KernelRole;
+pub use layers::{KernelPart, KernelRole, Layers};
 pub use verify::{Reference, Verification};
 
 use crate::codelet::{NumberFormat, add_norm};

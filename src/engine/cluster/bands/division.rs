@@ -3,9 +3,9 @@
 
 use std::ops::Range;
 
-use super::exchange::Round;
+use super::mail::Round;
 use crate::balance::bands::{Pace, divided, redivided};
-use crate::cluster::error::ClusterError;
+use crate::cluster::ClusterError;
 use crate::cluster::node::{Interruption, Node};
 use crate::workload::Divisible;
 use pdawl_core::cluster::NodeId;

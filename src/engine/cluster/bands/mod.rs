@@ -1,18 +1,18 @@
 //! A co-run over nodes: each has a run of neighbouring units, which its devices share as on
 //! one machine ([`Session`]). After each step, nodes send each other what they read of the
-//! others' units, and what all of them add up (`exchange`). From time to time they compare
+//! others' units, and what all of them add up (`mail`). From time to time they compare
 //! their paces, and divide the units anew where that pays (`division`). A loss makes all begin
 //! anew: the first version is known, and later ones need what the lost device had.
 
 mod division;
-mod exchange;
 mod mail;
 mod opened;
 
 use std::ops::Range;
 use std::time::Instant;
 
-use super::error::ClusterError;
+use self::mail::Round;
+use super::ClusterError;
 use super::node::{Interruption, Node};
 use super::subtasks::Subtasks;
 use crate::balance::bands::{Pace, is_compared};
@@ -21,7 +21,6 @@ use crate::corun::session::Session;
 use crate::workload::cluster::Bands;
 use crate::workload::ends;
 pub(super) use division::first_division;
-use exchange::Round;
 pub(super) use mail::BandMail;
 use mail::{About, ENDS};
 use pdawl_core::cluster::NodeId;

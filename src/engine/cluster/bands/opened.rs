@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::on_session;
 use crate::balance::{Balancer, Dawl, Setup};
-use crate::cluster::error::ClusterError;
+use crate::cluster::ClusterError;
 use crate::cluster::node::{Interruption, Node};
 use crate::corun::session::{Session, Stepped};
 use crate::corun::{CorunError, Later, Options, Tracing};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::encode::{decode, encode};
 use super::super::turn::{AWAKE, PAUSE};
-use super::machines::Introduced;
+use super::lead::Introduced;
 use super::{ClusterError, ThisMachine};
 use crate::machine::MachineFile;
 use crate::time::Nanos;

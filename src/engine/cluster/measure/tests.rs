@@ -171,3 +171,55 @@ fn a_lost_rank_ends_it() {
     let error = measure_on(&mut first, this).unwrap_err().to_string();
     assert!(error.contains("node 1 was lost"), "{error}");
 }
+
+fn pair(one_way: f64, both_ways: f64) -> Pair {
+    Pair {
+        round_trip: 60_000,
+        latency: 8_000,
+        pace: 5_000,
+        one_way,
+        both_ways,
+    }
+}
+
+#[test]
+fn a_message_takes_both_drivers_and_no_less_than_the_measured_latency() {
+    let (spec, source) = network(2, &[pair(1e9, 1e9)], 2e9);
+    assert_eq!((spec.latency_ns, spec.message_ns), (20_000, 5_000));
+    assert_eq!(spec.bandwidth, 1e9);
+    assert_eq!(source.len(), 5);
+    let slow = Pair {
+        pace: 50_000,
+        ..pair(1e9, 1e9)
+    };
+    assert_eq!(network(2, &[slow], 2e9).0.latency_ns, 8_000);
+}
+
+#[test]
+fn a_link_is_full_duplex_if_directions_do_not_share_it() {
+    for (both, full) in [(1e9, true), (0.8e9, true), (0.6e9, false), (0.5e9, false)] {
+        let (spec, _) = network(2, &[pair(1e9, both)], 2.0 * both);
+        assert_eq!(spec.full_duplex, full, "{both}");
+    }
+}
+
+#[test]
+fn a_switch_limits_if_all_links_together_carry_less() {
+    let switch = |nodes, both, all| network(nodes, &[pair(1e9, both)], all).0.switch_bandwidth;
+    assert_eq!(switch(4, 1e9, 3.9e9), None);
+    assert_eq!(switch(4, 1e9, 2e9), Some(2e9));
+    assert_eq!(switch(4, 0.5e9, 1.9e9), None, "half duplex");
+    assert_eq!(switch(2, 1e9, 0.1e9), None, "two nodes are one pair");
+}
+
+#[test]
+fn the_median_counts_and_the_range_is_reported() {
+    let pairs = [pair(1e9, 1e9), pair(4e9, 4e9), pair(2e9, 2e9)];
+    let (spec, source) = network(3, &pairs, 6e9);
+    assert_eq!(spec.bandwidth, 2e9);
+    let text = &source["network.bandwidth"];
+    assert!(
+        text.contains("3 pairs") && text.contains("1.00 GB/s to 4.00 GB/s"),
+        "{text}"
+    );
+}

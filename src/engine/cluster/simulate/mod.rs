@@ -12,33 +12,36 @@
 //! thousand nodes have a million subtasks, more than memory has room for as such.
 
 mod bands;
-mod busiest;
-mod device;
-mod events;
-mod machines;
 mod node;
-mod tasks;
 #[cfg(test)]
 mod tests;
 mod world;
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use tasks::Tasks;
 use thiserror::Error;
 
-pub use machines::{Computing, NodeMachine};
-
+use self::node::{Begun, Node};
+use crate::cluster::DEPTH;
+use crate::codelet::{Codelet, Cost, HostMemoryId, Memory};
 use crate::machine::cluster::NetworkSpec;
-use crate::machine::{ClusterFile, MachineError, MachineStore};
+use crate::machine::{ClusterFile, MachineError, MachineFile, MachineStore};
+use crate::runtime::sim::bandwidth_sharing::Fluid;
+use crate::runtime::sim::device_model::{DeviceModel, KernelDemand};
+use crate::runtime::sim::schedule::{Demand, Schedule};
+use crate::runtime::sim::{Selected, bandwidth_sharing, device_model};
 use crate::spread::{NamedSpread, Network as Assumed};
 use crate::time::Nanos;
 use crate::workload::cluster::ClusterWorkload;
 use pdawl_core::cluster::NodeId;
-use pdawl_core::cluster::info::{NodeInfo, speeds};
-use pdawl_core::cluster::protocol::Settings;
+use pdawl_core::cluster::info::{DeviceInfo, NodeInfo, speeds};
+use pdawl_core::cluster::protocol::{Event, Settings};
 use pdawl_core::cluster::record::ClusterOutcome;
-use pdawl_core::cluster::space::Spaces;
+use pdawl_core::cluster::space::{SpaceBlock, SpaceId, Spaces};
+use pdawl_core::cluster::task::chain::{Chain, Chaining};
+use pdawl_core::cluster::task::{Computed, SubtaskLaunch, Task};
 
 /// A cluster to simulate: each node's machine, and the network.
 #[derive(Clone, Debug)]
@@ -209,4 +212,302 @@ pub fn simulate(
     });
     let tasks = Tasks::of(workload, ids.collect());
     world::World::new(cluster, &spaces, tasks, options).run()
+}
+
+/// Which of a machine's devices compute.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Computing {
+    /// The host's cores, as one device, and all others.
+    #[default]
+    All,
+    /// The devices beside the host's cores.
+    Gpus,
+    /// The host's cores.
+    Host,
+}
+
+/// A machine that is a node.
+#[derive(Clone, Debug)]
+pub struct NodeMachine {
+    pub file: Arc<MachineFile>,
+    devices: Vec<Selected>,
+}
+
+impl NodeMachine {
+    /// A machine of which these devices compute.
+    pub fn new(file: Arc<MachineFile>, computing: Computing) -> Self {
+        let host = Selected::Pool(file.host.cores);
+        let others = (0..file.devices.len()).map(Selected::Device);
+        let devices = match computing {
+            Computing::All => std::iter::once(host).chain(others).collect(),
+            Computing::Gpus => others.collect(),
+            Computing::Host => vec![host],
+        };
+        Self { file, devices }
+    }
+
+    /// Its devices, in a schedule.
+    pub fn add(&self, to: &mut Schedule) -> Vec<DeviceModel> {
+        device_model::add(&self.file, &self.devices, to)
+    }
+
+    /// What a node tells of its devices.
+    pub fn infos(&self) -> Vec<DeviceInfo> {
+        self.add(&mut Schedule::default())
+            .iter()
+            .map(info)
+            .collect()
+    }
+}
+
+/// What a node tells of a device, which computes in single precision.
+fn info(model: &DeviceModel) -> DeviceInfo {
+    let device = &model.device;
+    DeviceInfo {
+        name: device.name.clone(),
+        flops: model.flops(false).unwrap_or(f64::INFINITY),
+        memory_bandwidth: model.memory_bandwidth(),
+        link_bandwidth: device.link_bandwidth.unwrap_or(f64::INFINITY),
+        depth: if device.shares_host_memory { 1 } else { DEPTH },
+    }
+}
+
+/// The busiest of all devices, links and drivers of a run that took so many seconds; none
+/// if it took no time. Of equally busy ones it is the first.
+fn busiest(
+    nodes: &[Node],
+    fluid: &Fluid,
+    switch: Option<bandwidth_sharing::Resource>,
+    seconds: f64,
+) -> Option<Busiest> {
+    let all = nodes.iter().enumerate().flat_map(|(rank, node)| {
+        let shares_link = node.out == node.into;
+        of_node(rank as u32, node).chain([
+            (Resource::LinkOut(rank as u32), fluid.seconds(node.out)),
+            (
+                Resource::LinkIn(rank as u32),
+                if shares_link {
+                    0.0
+                } else {
+                    fluid.seconds(node.into)
+                },
+            ),
+        ])
+    });
+    let switch = switch.map(|switch| (Resource::Switch, fluid.seconds(switch)));
+    most(all.chain(switch)).map(|(resource, busy)| Busiest {
+        resource,
+        // A kernel whose result is not wanted any more may end after the run.
+        share: (busy / seconds).min(1.0),
+    })
+}
+
+/// The first of those with the greatest value above 0.
+fn most(all: impl Iterator<Item = (Resource, f64)>) -> Option<(Resource, f64)> {
+    let busy = all.filter(|(_, seconds)| *seconds > 0.0);
+    busy.reduce(|most, other| if other.1 > most.1 { other } else { most })
+}
+
+/// The devices and the driver of a node, with the seconds in which each was busy.
+fn of_node(rank: u32, node: &Node) -> impl Iterator<Item = (Resource, f64)> {
+    let seconds = |ns: u64| ns as f64 * 1e-9;
+    let devices = node.devices.iter().flat_map(move |device| {
+        let name = || device.info.name.clone();
+        let [copies_in, copies_out] = device.copying;
+        [
+            (Resource::Device(rank, name()), seconds(device.busy)),
+            (
+                Resource::DeviceLink(rank, name()),
+                seconds(copies_in.max(copies_out)),
+            ),
+        ]
+    });
+    let handling = node.handling.iter().copied().fold(0, Nanos::max);
+    devices.chain([(Resource::Driver(rank), seconds(handling))])
+}
+
+/// A chain with its tasks.
+#[derive(Clone)]
+struct SimulatedChain {
+    pub chain: Arc<Chain>,
+    pub tasks: Arc<[Arc<dyn Computed>]>,
+}
+
+/// A subtask's kernel.
+struct SubtaskKernel {
+    cost: Cost,
+    launch: SubtaskLaunch,
+    /// Kernels that a GPU launches for it.
+    launches: u64,
+}
+
+/// How many kernels a GPU launches for a subtask.
+fn launches(task: &dyn Computed, subtask: u64, launch: &SubtaskLaunch, spaces: &Spaces) -> u64 {
+    let Some(kernel) = launch.codelet.opencl.as_ref().filter(|of| of.is_series()) else {
+        return 1;
+    };
+    let shape = |part: &SpaceBlock| (part.block.width(), spaces.extent(part.space).element);
+    let reads = task.read_arguments(subtask);
+    let reads = reads.iter().filter_map(|read| read.parts.first());
+    let blocks: Vec<_> = (reads.chain(&task.writes(subtask)).map(shape)).collect();
+    let memories: Vec<Memory> = (blocks.iter())
+        .map(|_| Memory::Host(HostMemoryId::fresh()))
+        .collect();
+    let values = launch.values.iter();
+    let values = values.map(|value| value.compact(&memories, &blocks));
+    let values = values.collect();
+    kernel.launches(&launch.units, &task.arguments(subtask, memories, values))
+}
+
+impl SubtaskKernel {
+    /// The kernel of a subtask.
+    pub fn of(task: &dyn Computed, subtask: u64, spaces: &Spaces) -> Self {
+        let launch = task.launch(subtask);
+        Self {
+            cost: task.cost(subtask),
+            launches: launches(task, subtask, &launch, spaces),
+            launch,
+        }
+    }
+
+    pub fn codelet(&self) -> &Codelet {
+        &self.launch.codelet
+    }
+
+    /// What a device needs to know for its time.
+    pub fn demand(&self) -> KernelDemand<'_> {
+        KernelDemand {
+            launches: self.launches,
+            ..KernelDemand::of(&self.launch.codelet, &self.launch.units, self.cost)
+        }
+    }
+}
+
+/// Tasks by number. A workload may have millions, so each is made when a node begins its chain.
+struct Tasks<'a> {
+    workload: &'a dyn ClusterWorkload,
+    spaces: Vec<SpaceId>,
+    /// The chain that was made last, and the number of its first task. Most nodes begin the
+    /// same chain as the node before.
+    made: Option<(u64, SimulatedChain)>,
+}
+
+impl<'a> Tasks<'a> {
+    /// The tasks of a workload on its spaces.
+    pub fn of(workload: &'a dyn ClusterWorkload, spaces: Vec<SpaceId>) -> Self {
+        Self {
+            workload,
+            spaces,
+            made: None,
+        }
+    }
+
+    /// The number of tasks.
+    pub fn count(&self) -> u64 {
+        self.workload.tasks()
+    }
+
+    /// The chain that begins with a task; none after the last one.
+    pub fn chain(&mut self, number: u64) -> Option<SimulatedChain> {
+        if let Some((made, chain)) = &self.made
+            && *made == number
+        {
+            return Some(chain.clone());
+        }
+        if number >= self.count() {
+            return None;
+        }
+        let get = |number| self.workload.task(number, &self.spaces);
+        let first = get(number);
+        let mut chaining = Chaining::new(Arc::clone(&first) as Arc<dyn Task>);
+        let mut tasks = vec![first];
+        let mut next = number + 1;
+        // The blocks of a task may depend on bytes that are known when those before it have
+        // ended.
+        while next < self.count() && self.workload.depends(next).is_none() {
+            let task = get(next);
+            if !chaining.push(&(Arc::clone(&task) as Arc<dyn Task>)) {
+                break;
+            }
+            tasks.push(task);
+            next += 1;
+        }
+        let chain = SimulatedChain {
+            chain: Arc::new(chaining.build()),
+            tasks: tasks.into(),
+        };
+        self.made = Some((number, chain.clone()));
+        Some(chain)
+    }
+}
+
+/// What happens at a node.
+pub enum SimulatedEvent {
+    Event(Event),
+    /// Its driver has enqueued the commands of a subtask, whose kernel needs this.
+    Enqueued(Box<(Begun, Demand)>),
+    Done(Begun),
+    Begin,
+    /// Its devices and their links have this fraction of their speed from now on.
+    Slowed(f64),
+}
+
+/// Something that happens, ordered by time, then by when it was planned.
+pub struct Planned {
+    pub at: Nanos,
+    number: u64,
+    pub node: usize,
+    pub event: SimulatedEvent,
+}
+
+impl PartialEq for Planned {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.number) == (other.at, other.number)
+    }
+}
+
+impl Eq for Planned {}
+
+impl PartialOrd for Planned {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Planned {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.number).cmp(&(other.at, other.number))
+    }
+}
+
+/// All that is planned.
+#[derive(Default)]
+struct Events {
+    heap: BinaryHeap<Reverse<Planned>>,
+    number: u64,
+}
+
+impl Events {
+    /// Plans something. What is planned for the same moment happens in the order of the
+    /// calls.
+    pub fn plan(&mut self, at: Nanos, node: usize, event: SimulatedEvent) {
+        self.number += 1;
+        let number = self.number;
+        self.heap.push(Reverse(Planned {
+            at,
+            number,
+            node,
+            event,
+        }));
+    }
+
+    /// When something happens next.
+    pub fn next_at(&self) -> Option<Nanos> {
+        self.heap.peek().map(|Reverse(planned)| planned.at)
+    }
+
+    /// What happens next.
+    pub fn next(&mut self) -> Option<Planned> {
+        self.heap.pop().map(|Reverse(planned)| planned)
+    }
 }

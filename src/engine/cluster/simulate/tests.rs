@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::cluster::DEPTH;
 use crate::codelet::{Codelet, Cost, Precision, convolution};
-use crate::machine::MachineFile;
 use crate::machine::file::{FORMAT, HostSpec, Noise};
+use crate::machine::{MachineFile, MachineStore};
 use crate::verify::Checked;
 use crate::workload::cluster::program::Program;
 use crate::workload::cluster::{
@@ -584,4 +584,38 @@ fn the_busiest_part_limits_the_run() {
     assert_eq!(switched.resource, Resource::Switch);
     let half = busiest(&cluster_of(4, 1e12, false), Placement::Central);
     assert_eq!(half.resource, Resource::LinkOut(0));
+}
+
+#[test]
+fn nodes_tell_what_their_machine_file_says() {
+    let file = Arc::new(MachineStore::at("/nonexistent").find("m2070x2").unwrap());
+    let names = |computing| -> Vec<String> {
+        let machine = NodeMachine::new(Arc::clone(&file), computing);
+        machine.infos().into_iter().map(|info| info.name).collect()
+    };
+    assert_eq!(names(Computing::All), ["host", "gpu0", "gpu1"]);
+    assert_eq!(names(Computing::Gpus), ["gpu0", "gpu1"]);
+    assert_eq!(names(Computing::Host), ["host"]);
+    let infos = NodeMachine::new(Arc::clone(&file), Computing::All).infos();
+    // Of single precision; the host's is twice that of doubles.
+    assert_eq!((infos[0].flops, infos[1].flops), (256e9, 1030e9));
+    assert_eq!((infos[0].depth, infos[1].depth), (1, DEPTH));
+    assert_eq!(infos[0].link_bandwidth, f64::INFINITY);
+    assert_eq!(infos[1].link_bandwidth, 4.6e9);
+    assert_eq!(infos[1].memory_bandwidth, 115e9);
+}
+
+#[test]
+fn things_happen_by_time_then_by_plan() {
+    let mut events = Events::default();
+    events.plan(50, 1, SimulatedEvent::Begin);
+    events.plan(50, 2, SimulatedEvent::Begin);
+    events.plan(70, 3, SimulatedEvent::Slowed(0.5));
+    events.plan(40, 4, SimulatedEvent::Begin);
+    assert_eq!(events.next_at(), Some(40));
+    let seen: Vec<_> = std::iter::from_fn(|| events.next())
+        .map(|next| (next.at, next.node))
+        .collect();
+    assert_eq!(seen, [(40, 4), (50, 1), (50, 2), (70, 3)]);
+    assert_eq!(events.next_at(), None);
 }

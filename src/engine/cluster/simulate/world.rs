@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use super::busiest::busiest;
-use super::device::{Begun, Command};
-use super::events::{Events, SimulatedEvent};
-use super::node::Node;
-use super::tasks::{SimulatedChain, SubtaskKernel, Tasks};
-use super::{Cluster, Options, Report, SimulateError};
+use super::node::{Begun, Command, Node};
+use super::{
+    Cluster, Events, Options, Report, SimulateError, SimulatedChain, SimulatedEvent, SubtaskKernel,
+    Tasks, busiest,
+};
 use crate::graph::able;
 use crate::machine::cluster::NetworkSpec;
 use crate::runtime::IdMap;

@@ -6,7 +6,6 @@ use std::time::Instant;
 
 use crossbeam_channel::Sender;
 
-use super::copy::copy;
 use super::device::{CudaDevice, OpenDevice, peer_path};
 use super::discover::start;
 use super::graph::PreparedGraph;
@@ -14,7 +13,7 @@ use super::handle::{Event, Stream};
 use super::launch::{LaunchEnv, Prepared, QueueMemory};
 use super::library::Libraries;
 use super::library::choice::Choices;
-use super::memory::{Allocation, pin_in_place, pinned};
+use super::memory::{Allocation, copy, pin_in_place, pinned};
 use super::program::Programs;
 use super::serve::Measured;
 use crate::codelet::{Codelet, KernelArgument, Memory, OpenClKernel};

@@ -15,7 +15,7 @@ use super::program::{LoadedKernel, LoadedProgram, ProgramKey};
 use crate::codelet::KernelSource;
 use crate::runtime::device_clock::{Clock, Stamps};
 use crate::runtime::driven;
-use crate::runtime::gpu_identity::GpuIdentity;
+use crate::runtime::ids::GpuIdentity;
 use crate::runtime::{Nanos, PeerPath, RuntimeError};
 
 /// Events that calibrate a device's clock.

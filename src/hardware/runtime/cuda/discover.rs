@@ -8,7 +8,7 @@ use cudarc::driver::sys::{self, CUdevice, CUdevice_attribute, CUresult};
 use super::error::{Failure, check};
 use super::{Discovery, FoundGpu};
 use crate::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
-use crate::runtime::gpu_identity::GpuIdentity;
+use crate::runtime::ids::GpuIdentity;
 use crate::runtime::process::StartedIn;
 
 /// The oldest driver whose library has all functions that this backend calls, as CUDA

@@ -6,13 +6,12 @@
 //!
 //! * [`discover()`] lists devices, or says why there are none (`discover`).
 //! * `backend` serves the machine of queues and completions (`driven`): `device` holds
-//!   an open device, `copy` and `launch` enqueue commands, `graph` many launches at once.
+//!   an open device, `memory` and `launch` enqueue commands, `graph` many launches at once.
 //! * `serve` enqueues a launch by our kernels or by CUDA's libraries (`library`), whichever
 //!   was faster.
 //! * A kernel's OpenCL C is compiled by NVIDIA's OpenCL compiler ([`super::opencl`]) or by
 //!   NVRTC (`nvrtc`), as `compiler` chooses; [`ptx`] translates the PTX and `program` loads it.
-//! * `handle` owns CUDA objects, `error` explains error codes, `memory` has host memory,
-//!   `toolkit` finds folders of CUDA's toolkits.
+//! * `handle` owns CUDA objects, `error` explains error codes, and `memory` has host memory.
 //!
 //! Without the crate's feature `cuda` only [`ptx`] and the answer that there is no CUDA
 //! exist (`absent`).
@@ -25,15 +24,11 @@ mod absent;
 mod backend;
 pub mod compiler;
 #[cfg(feature = "cuda")]
-mod copy;
-#[cfg(feature = "cuda")]
 mod device;
 #[cfg(feature = "cuda")]
 mod discover;
 #[cfg(feature = "cuda")]
 mod error;
-#[cfg(feature = "cuda")]
-mod gate;
 #[cfg(feature = "cuda")]
 mod graph;
 #[cfg(feature = "cuda")]
@@ -51,8 +46,6 @@ mod program;
 pub mod ptx;
 #[cfg(feature = "cuda")]
 mod serve;
-#[cfg(feature = "cuda")]
-mod toolkit;
 
 #[cfg(not(feature = "cuda"))]
 pub use absent::{discover, open};
@@ -61,7 +54,7 @@ pub use backend::open;
 #[cfg(feature = "cuda")]
 pub use discover::discover;
 
-use super::gpu_identity::GpuIdentity;
+use super::ids::GpuIdentity;
 use crate::machine::Device;
 
 /// A GPU found.

@@ -3,8 +3,8 @@
 //!
 //! * [`Machine`] (`machine`) is the [`Backend`](super::Backend); `submit` enqueues commands, and
 //!   `complete` finds those that have ended and sends their completions.
-//! * `device` has an open device, `memory` the memory that commands may name, `queue` an in-order
-//!   queue with its commands under way, and `failure` the errors of a driver's calls.
+//! * `device` has an open device, `memory` the memory that commands may name, and
+//!   `Failure` is the error of a driver's call.
 //!
 //! All of it belongs to one thread. A driver that calls back from threads of its own notes what
 //! has ended, and wakes the machine's thread; see [`Driver::ended`].
@@ -19,19 +19,15 @@
 
 mod complete;
 mod device;
-mod failure;
 mod machine;
 mod memory;
-mod queue;
 mod submit;
 
 use std::sync::Arc;
 
 pub(super) use device::OpenDevice;
-pub(super) use failure::{Code, Failure};
-pub(super) use machine::Machine;
+pub(super) use machine::{InFlight, Machine, OpenQueue, Pending, Uncovered};
 pub(super) use memory::{Buffer, End, KeepAlive, Memories, Repeats};
-pub(super) use queue::{InFlight, OpenQueue, Pending, Uncovered};
 
 use super::{
     BufferId, Command, Comparison, DeviceId, EventId, HostMemoryId, HostRegion, IdMap, Nanos,
@@ -234,4 +230,55 @@ fn unknown(what: &'static str) -> RuntimeError {
 /// The error of a device that does not exist.
 fn at<T>(all: &[T], device: DeviceId) -> Result<&T, RuntimeError> {
     all.get(device.0).ok_or_else(|| unknown("device"))
+}
+
+/// The codes that a driver's calls answer.
+pub(super) trait Code: Copy {
+    /// Whether the device, or everything on it, is lost.
+    fn is_loss(self) -> bool;
+
+    /// Whether memory ran out.
+    fn is_out_of_memory(self) -> bool;
+
+    /// Its name and number, and what they mean.
+    fn describe(self) -> String;
+}
+
+/// A call that failed, and the driver's code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Failure<C> {
+    pub call: &'static str,
+    pub code: C,
+}
+
+impl<C: Code> Failure<C> {
+    /// Whether the device is lost; see [`Code::is_loss`].
+    pub fn is_loss(self) -> bool {
+        self.code.is_loss()
+    }
+
+    /// Whether memory ran out.
+    pub fn is_out_of_memory(self) -> bool {
+        self.code.is_out_of_memory()
+    }
+
+    /// What the driver says.
+    pub fn describe(self) -> String {
+        self.code.describe()
+    }
+
+    /// The error of a device.
+    pub fn on(self, device: &str) -> RuntimeError {
+        match self.is_loss() {
+            true => RuntimeError::DeviceLost {
+                device: device.to_owned(),
+                why: format!("{} answered {}", self.call, self.describe()),
+            },
+            false => RuntimeError::Call {
+                device: device.to_owned(),
+                call: self.call,
+                why: self.describe(),
+            },
+        }
+    }
 }

@@ -10,7 +10,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use rustix::process::{Pid, getpid};
 use rustix::thread::gettid;
 
-use super::driver_thread::DriverThread;
+use super::affinity::DriverThread;
 use super::job::Job;
 use super::memory_table::{MemoryTable, Pool};
 use super::worker_threads::WorkerThreads;

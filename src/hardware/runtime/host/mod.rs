@@ -15,12 +15,11 @@
 //!   itself (`HostCode::Shared`) is called once, by the worker that comes first, and those
 //!   that come meanwhile compute the pieces that it leaves to them.
 //! * `memory_table` knows what memory commands may name, `region` maps it.
-//! * `affinity` decides which worker runs on which core, and `driver_thread` where
+//! * `affinity` decides which worker runs on which core, and where
 //!   the thread stays that submits and waits.
 
 pub(in crate::runtime) mod affinity;
 mod backend;
-mod driver_thread;
 mod job;
 mod memory_table;
 mod region;

@@ -6,7 +6,7 @@ use crossbeam_channel::Sender;
 
 use super::{Discovery, Selected};
 use crate::codelet::{KernelArgument, KernelSource};
-use crate::runtime::gpu_identity::GpuIdentity;
+use crate::runtime::ids::GpuIdentity;
 use crate::runtime::{Backend, Completion, RuntimeError};
 
 const WHY: &str = "this program was built without OpenCL; build it with the feature `opencl`";

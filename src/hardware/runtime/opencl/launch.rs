@@ -14,9 +14,8 @@ use super::backend::OpenCl;
 use super::device::OpenDevice;
 use super::events::{enqueue, list};
 use super::handle::{Event, Kernel, Mem};
-use super::kernel_limits::KernelLimits;
 use super::memory::{ClMemory, View, map};
-use super::program::Programs;
+use super::program::{KernelLimits, Programs};
 use super::queue::ClQueue;
 use super::queue_program::ProgramNumber;
 use crate::codelet::{

@@ -5,15 +5,15 @@
 //!
 //! * [`discover()`] lists devices and warnings (`discover`, `warnings`), and
 //!   [`examine_loader`] describes the loader (`loader`).
-//! * [`open()`] opens a selection of them: `partition` decides on sub-devices, `open` makes one
+//! * [`open()`] opens a selection of them: `open` decides on sub-devices and makes one
 //!   context for each platform, `device` holds an open device, and `backend` serves the machine
 //!   of queues and completions (`driven`).
 //! * `queue` enqueues transfers and `launch` kernels, which `program` compiles, within what a
-//!   device allows them: `kernel_limits`. `queue_program` gives each queue its own program where
+//!   device allows them. `queue_program` gives each queue its own program where
 //!   a driver confuses them, and `repeat` saves the preparation of a launch that was made before.
 //! * `events` has what events tell: ends, of which drivers call or which are polled, and times.
 //! * `ptx_compiler` compiles kernels that run through CUDA.
-//! * `pocl_cache` tells why PoCL, which needs a folder for its cache, has no devices.
+//! * `warnings` also tells why PoCL, which needs a folder for its cache, has no devices.
 //! * `memory` pins host memory, and lets kernels work on it where a device
 //!   shares it. `handle` owns OpenCL objects, `failure` explains error codes.
 //!
@@ -29,15 +29,11 @@ mod device;
 #[cfg(feature = "opencl")]
 mod discover;
 #[cfg(feature = "opencl")]
-mod drivers;
-#[cfg(feature = "opencl")]
 mod events;
 #[cfg(feature = "opencl")]
 mod failure;
 #[cfg(feature = "opencl")]
 mod handle;
-#[cfg(feature = "opencl")]
-mod kernel_limits;
 #[cfg(feature = "opencl")]
 mod launch;
 #[cfg(feature = "opencl")]
@@ -46,10 +42,6 @@ mod loader;
 mod memory;
 #[cfg(feature = "opencl")]
 mod open;
-#[cfg(feature = "opencl")]
-mod partition;
-#[cfg(feature = "opencl")]
-mod pocl_cache;
 #[cfg(feature = "opencl")]
 mod program;
 #[cfg(feature = "opencl")]
@@ -61,8 +53,6 @@ mod queue_program;
 #[cfg(feature = "opencl")]
 mod repeat;
 #[cfg(feature = "opencl")]
-mod threads;
-#[cfg(feature = "opencl")]
 mod warnings;
 
 #[cfg(not(feature = "opencl"))]
@@ -70,15 +60,13 @@ pub use absent::{PtxCompiler, confine, discover, open};
 #[cfg(feature = "opencl")]
 pub use backend::open;
 #[cfg(feature = "opencl")]
-pub use discover::discover;
+pub use discover::{confine, discover};
 #[cfg(feature = "opencl")]
 pub use loader::{LAYERS, ListedPlatform, Loader, examine as examine_loader};
 #[cfg(feature = "opencl")]
 pub use ptx_compiler::PtxCompiler;
-#[cfg(feature = "opencl")]
-pub use threads::confine;
 
-use super::gpu_identity::GpuIdentity;
+use super::ids::GpuIdentity;
 use crate::machine::Device;
 
 /// The suffix of the name of a device that is treated as one with memory of its

@@ -10,7 +10,11 @@ use cl3::ext::{
     CL_KERNEL_ARG_ADDRESS_QUALIFIER, CL_KERNEL_ARG_NAME, CL_KERNEL_ARG_TYPE_CONST,
     CL_KERNEL_ARG_TYPE_NAME, CL_KERNEL_ARG_TYPE_QUALIFIER, CL_KERNEL_NUM_ARGS,
 };
-use cl3::kernel::{create_kernel, get_kernel_arg_info, get_kernel_info};
+use cl3::kernel::{
+    CL_KERNEL_COMPILE_WORK_GROUP_SIZE, CL_KERNEL_LOCAL_MEM_SIZE,
+    CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE, CL_KERNEL_WORK_GROUP_SIZE, create_kernel,
+    get_kernel_arg_info, get_kernel_info, get_kernel_work_group_info,
+};
 use cl3::program::{
     CL_PROGRAM_BUILD_LOG, build_program, create_program_with_source, get_program_build_data,
 };
@@ -22,11 +26,15 @@ use opencl3::error_codes::{
 
 use super::device::OpenDevice;
 use super::handle::{Context, Kernel, Program};
-use super::pocl_cache::{self, is_pocl};
 use super::queue_program::option;
-use crate::codelet::{AddressSpace, KernelArgument, KernelSource, OpenClKernel};
+use super::warnings;
+use super::warnings::is_pocl;
+use crate::codelet::{
+    AddressSpace, KernelArgument, KernelSource, LocalSize, NdRange, OpenClKernel,
+};
 use crate::runtime::RuntimeError;
 use crate::runtime::driven::Code;
+use crate::runtime::group_size::{fit, refusal};
 
 /// Source and options, and the number of a queue's program.
 type Key = ((Cow<'static, str>, Cow<'static, str>), u32);
@@ -151,7 +159,7 @@ fn capability(devices: &[cl_device_id]) -> String {
 /// The error of a kernel that this device's compiler does not accept. PoCL's log says nothing
 /// of a cache that it cannot write.
 fn refused(source: &KernelSource, device: &OpenDevice, mut log: String) -> RuntimeError {
-    let of_pocl = is_pocl(&device.info.driver).then(pocl_cache::fault);
+    let of_pocl = is_pocl(&device.info.driver).then(warnings::fault);
     if let Some(fault) = of_pocl.flatten() {
         log = format!("{log}\n{fault}");
     }
@@ -225,4 +233,82 @@ fn argument(kernel: &Kernel, index: cl_uint) -> Result<KernelArgument, cl_int> {
         read_only: address == AddressSpace::Constant
             || qualifiers & cl_ulong::from(CL_KERNEL_ARG_TYPE_CONST) != 0,
     })
+}
+
+/// The limits of a kernel on one device.
+pub(super) struct KernelLimits {
+    /// Most work-items of a group.
+    group: usize,
+    /// Groups of multiples of so many work-items leave no lane idle.
+    multiple: usize,
+}
+
+impl KernelLimits {
+    /// Asks the driver about a compiled kernel.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Unfit`] for a kernel whose groups are of one size that is too large, or
+    /// need more local memory than there is.
+    pub(super) fn of(
+        kernel: &Kernel,
+        source: &KernelSource,
+        device: &OpenDevice,
+    ) -> Result<Self, RuntimeError> {
+        let ask = |what| get_kernel_work_group_info(kernel.raw(), device.id.id(), what);
+        let group = ask(CL_KERNEL_WORK_GROUP_SIZE)
+            .map(usize::from)
+            .map_err(|code| device.failed_at("clGetKernelWorkGroupInfo", code))?;
+        // Zeros where the kernel requires no size.
+        let required = ask(CL_KERNEL_COMPILE_WORK_GROUP_SIZE).map(Vec::<usize>::from);
+        let required: usize = required.unwrap_or_default().iter().product();
+        if required > group {
+            let why = format!(
+                "its groups have {required} work-items, and the device runs it with {group} at most"
+            );
+            return Err(unfit(source, device, &why));
+        }
+        let local = ask(CL_KERNEL_LOCAL_MEM_SIZE).map_or(0, u64::from);
+        match device.id.local_mem_size() {
+            Ok(has) if local > has => {
+                let why =
+                    format!("it needs {local} bytes of local memory, of which {has} are there");
+                Err(unfit(source, device, &why))
+            }
+            _ => Ok(Self {
+                group,
+                multiple: ask(CL_KERNEL_PREFERRED_WORK_GROUP_SIZE_MULTIPLE).map_or(1, usize::from),
+            }),
+        }
+    }
+
+    /// The local size for a launch; `None` leaves it to the driver.
+    ///
+    /// # Errors
+    /// [`RuntimeError::Unfit`] for a size that the launch requires and cannot have.
+    pub(super) fn local_size(
+        &self,
+        sizes: &NdRange,
+        source: &KernelSource,
+        device: &OpenDevice,
+    ) -> Result<Option<Vec<usize>>, RuntimeError> {
+        let axes = &device.group_limits;
+        match &sizes.local {
+            LocalSize::Any => Ok(None),
+            LocalSize::Near(wanted) => {
+                let limits = (self.group, self.multiple);
+                Ok(Some(fit(&sizes.global, wanted, axes, limits)))
+            }
+            LocalSize::Exactly(wanted) => match refusal(&sizes.global, wanted, axes, self.group) {
+                None => Ok(Some(wanted.clone())),
+                Some(why) => Err(unfit(source, device, &why)),
+            },
+        }
+    }
+}
+
+fn unfit(source: &KernelSource, device: &OpenDevice, why: &str) -> RuntimeError {
+    RuntimeError::Unfit {
+        device: device.info.name.clone(),
+        why: format!("`{}` ({}): {why}", source.entry(), source.file()),
+    }
 }

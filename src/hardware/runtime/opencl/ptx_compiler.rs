@@ -12,7 +12,7 @@ use super::program::{NotBuilt, arguments, build, entry};
 use crate::codelet::{KernelArgument, KernelSource};
 use crate::runtime::RuntimeError;
 use crate::runtime::driven::Code;
-use crate::runtime::gpu_identity::GpuIdentity;
+use crate::runtime::ids::GpuIdentity;
 
 /// The compiler for one GPU.
 pub struct PtxCompiler {

@@ -3,10 +3,10 @@
 use cl3::event::{CL_COMPLETE, set_user_event_status};
 use cl3::kernel::{CL_KERNEL_PROGRAM, get_kernel_info};
 
-use super::super::pocl_cache::is_pocl;
 use super::tests::{add, cpu, gate, launched, next, submit};
 use super::*;
 use crate::codelet::Memory;
+use crate::runtime::opencl::warnings::is_pocl;
 use crate::runtime::{Devices, QueueId};
 
 /// The driver's program of the one kernel that a queue has.

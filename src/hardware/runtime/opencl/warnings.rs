@@ -1,19 +1,19 @@
 //! Warnings about the OpenCL installation, each with its remedy.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 
-use super::FoundDevice;
-use super::drivers::{self, VENDORS, files_ending};
-use super::pocl_cache;
+use super::loader::{VENDORS, files_ending};
+use super::{FoundDevice, loader};
 use crate::machine::DeviceKind;
 use crate::machine::host::Memory;
 
 /// The warning of a loader that is missing or cannot be loaded.
 pub(super) fn no_loader() -> String {
-    match drivers::loader_fault() {
+    match loader::loader_fault() {
         Some(why) => format!(
             "the OpenCL loader cannot be loaded: {why}; install what it lacks, or the loader \
              again; only the host runtime serves until then"
@@ -36,7 +36,7 @@ const RUSTICL: &str = "rusticl";
 
 /// Why the platform of this name may have no devices, and the remedy.
 pub(super) fn no_devices(platform: &str) -> String {
-    let of_pocl = pocl_cache::is_pocl(platform).then(pocl_cache::fault);
+    let of_pocl = is_pocl(platform).then(fault);
     if let Some(fault) = of_pocl.flatten() {
         return format!(": {fault}");
     }
@@ -59,10 +59,10 @@ const LITTLE_LOCKED: u64 = 64 << 20;
 /// Checks the loader, the drivers and the limits of the process.
 pub(super) fn surroundings(gpu: bool) -> Vec<String> {
     let variable = std::env::var_os(VENDORS).map(PathBuf::from);
-    let vendors = drivers::vendors();
+    let vendors = loader::vendors();
     let libraries = library_directories(Path::new("/"), std::env::var_os("LD_LIBRARY_PATH"));
     let mut all: Vec<String> = empty_vendors(variable.as_deref()).into_iter().collect();
-    all.extend(icd_warnings(&vendors, &libraries, &drivers::load));
+    all.extend(icd_warnings(&vendors, &libraries, &loader::load));
     let card = ["/dev/nvidia0", "/proc/driver/nvidia"]
         .iter()
         .any(|path| Path::new(path).exists());
@@ -117,7 +117,7 @@ fn icd_warnings(
     load: &dyn Fn(&OsStr) -> Result<(), String>,
 ) -> Vec<String> {
     let mut all = Vec::new();
-    for file in drivers::registered(vendors) {
+    for file in loader::registered(vendors) {
         let shown = file.display();
         let content = match std::fs::read(&file) {
             Ok(content) => content,
@@ -126,7 +126,7 @@ fn icd_warnings(
                 continue;
             }
         };
-        let library = drivers::library_of(&content);
+        let library = loader::library_of(&content);
         let name = library.to_string_lossy();
         if name.trim().is_empty() {
             all.push(format!(
@@ -184,7 +184,7 @@ fn nvidia_warning(
     if !card && library.is_none() {
         return None;
     }
-    let registered = drivers::registered(vendors)
+    let registered = loader::registered(vendors)
         .iter()
         .any(|file| std::fs::read_to_string(file).is_ok_and(|text| text.contains("nvidia-opencl")));
     if registered {
@@ -243,18 +243,67 @@ fn cgroup_warning(memory: &Memory) -> Option<String> {
 pub(super) fn ignored_affinity(found: &FoundDevice) -> Option<String> {
     let allowed = std::thread::available_parallelism().ok()?.get();
     let taken = found.info.compute_units as usize;
-    (pocl_cache::is_pocl(&found.info.driver)
-        && found.info.kind == DeviceKind::Cpu
-        && taken > allowed)
-        .then(|| {
+    (is_pocl(&found.info.driver) && found.info.kind == DeviceKind::Cpu && taken > allowed).then(
+        || {
             format!(
                 "{} takes {taken} cores where this process may use {allowed}: set \
              POCL_MAX_PTHREAD_COUNT={allowed}",
                 found.info.name
             )
-        })
+        },
+    )
 }
 
 #[cfg(test)]
 #[path = "warnings_tests.rs"]
 mod tests;
+
+// PoCL's cache of compiled kernels. Without it PoCL (3.1) lists no devices, or builds no
+// program, and tells no reason.
+
+/// The variable by which a user sets the folder.
+const VARIABLE: &str = "POCL_CACHE_DIR";
+
+/// Whether a platform or a driver is PoCL.
+pub(super) fn is_pocl(driver: &str) -> bool {
+    driver.starts_with("Portable Computing Language")
+}
+
+/// What PoCL does not survive, if one of these `.icd` files registers it.
+pub(super) fn hazard(registered: &[PathBuf]) -> Option<String> {
+    let is_pocl = |file: &PathBuf| fs::read_to_string(file).is_ok_and(|text| text.contains("pocl"));
+    let is_empty = std::env::var_os(VARIABLE).is_some_and(|value| value.is_empty());
+    (is_empty && registered.iter().any(is_pocl)).then(|| {
+        format!(
+            "{VARIABLE} is empty, which PoCL does not survive, so OpenCL is not used: unset it, or \
+             set it to a folder that can be written"
+        )
+    })
+}
+
+/// What PoCL cannot do with its cache, and the remedy; nothing if the cache is in order.
+pub(super) fn fault() -> Option<String> {
+    fault_of(folder(|name| std::env::var_os(name)))
+}
+
+/// Where PoCL has its cache in this environment.
+fn folder(variable: impl Fn(&str) -> Option<OsString>) -> PathBuf {
+    let set = |name| variable(name).filter(|value| !value.is_empty());
+    let of_user = || {
+        let cache = set("XDG_CACHE_HOME").map(PathBuf::from);
+        let home = || variable("HOME").map(|home| PathBuf::from(home).join(".cache"));
+        let cache = cache.or_else(home).unwrap_or_else(|| "/tmp".into());
+        cache.join("pocl/kcache")
+    };
+    set(VARIABLE).map_or_else(of_user, PathBuf::from)
+}
+
+fn fault_of(folder: PathBuf) -> Option<String> {
+    let made = fs::create_dir_all(&folder).and_then(|()| tempfile::tempfile_in(&folder));
+    let why = made.err()?;
+    Some(format!(
+        "PoCL cannot write its cache of compiled kernels, {}: {why}; set {VARIABLE} to a folder \
+         that can be written",
+        folder.display()
+    ))
+}

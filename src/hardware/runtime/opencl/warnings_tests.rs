@@ -1,7 +1,7 @@
 use std::fs;
 
 use super::*;
-use crate::runtime::opencl::drivers::vendors_directory;
+use crate::runtime::opencl::loader::vendors_directory;
 
 /// A root directory with these files.
 fn root(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -158,5 +158,43 @@ fn a_variable_that_leads_nowhere_is_named() {
             warning.starts_with("OCL_ICD_VENDORS is ") && warning.contains(nothing),
             "{warning}"
         );
+    }
+}
+
+#[test]
+fn the_cache_is_where_pocl_has_it() {
+    for (variables, expected) in [
+        (&[("HOME", "/h")][..], "/h/.cache/pocl/kcache"),
+        (&[], "/tmp/pocl/kcache"),
+        (
+            &[("HOME", "/h"), ("XDG_CACHE_HOME", "")],
+            "/h/.cache/pocl/kcache",
+        ),
+        (
+            &[("HOME", "/h"), ("XDG_CACHE_HOME", "/x")],
+            "/x/pocl/kcache",
+        ),
+        (&[("XDG_CACHE_HOME", "/x"), ("POCL_CACHE_DIR", "/p")], "/p"),
+    ] {
+        let variable = |name: &str| {
+            let mut set = variables.iter().filter(|(known, _)| *known == name);
+            set.next().map(|(_, value)| value.into())
+        };
+        assert_eq!(folder(variable), PathBuf::from(expected), "{variables:?}");
+    }
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_named_with_the_remedy() {
+    let home = tempfile::tempdir().unwrap();
+    assert_eq!(fault_of(home.path().join("a/b")), None);
+    assert_eq!(fault_of(home.path().to_owned()), None);
+    let file = home.path().join("file");
+    fs::write(&file, "").unwrap();
+    for folder in [file.clone(), file.join("below"), "/proc/x/pocl".into()] {
+        let why = fault_of(folder.clone()).unwrap();
+        let shown = folder.display().to_string();
+        assert!(why.contains(&shown), "{why}");
+        assert!(why.contains("set POCL_CACHE_DIR to a folder"), "{why}");
     }
 }

@@ -1,13 +1,12 @@
 //! Opens the devices that a user selects.
 //!
-//! `selection` reads `host:8,opencl0.0,cuda0`; `gpu_runtime` has the choice between CUDA
-//! and OpenCL for GPUs that are not named, `libraries` that between our kernels alone and
+//! `selection` reads `host:8,opencl0.0,cuda0`; `choice` has the choice between CUDA
+//! and OpenCL for GPUs that are not named, and that between our kernels alone and
 //! CUDA's libraries beside them; `plan` checks both against
 //! the devices that exist, without opening anything, so that no core is given to
 //! two devices; [`open`] opens the planned devices.
 
-mod gpu_runtime;
-mod libraries;
+mod choice;
 mod plan;
 mod selection;
 
@@ -16,8 +15,9 @@ use std::time::Instant;
 
 use crossbeam_channel::unbounded;
 
-pub use gpu_runtime::{GpuRuntime, choose_gpu_runtime, gpu_runtime};
-pub use libraries::{Libraries, choose_libraries, libraries};
+pub use choice::{
+    GpuRuntime, Libraries, choose_gpu_runtime, choose_libraries, gpu_runtime, libraries,
+};
 pub use plan::{Existing, HostCores, OpenPlan, plan};
 pub use selection::{DeviceSpec, Selection, SelectionError, Source};
 

@@ -1,6 +1,6 @@
 //! Checks a selection against the devices that exist, and plans what to open.
 
-use super::gpu_runtime::GpuRuntime;
+use super::choice::GpuRuntime;
 use super::selection::{DeviceSpec, Selection, SelectionError, Source};
 use crate::machine::DeviceKind;
 use crate::machine::host::Topology;

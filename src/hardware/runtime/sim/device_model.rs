@@ -21,11 +21,12 @@ use std::ops::Range;
 
 use super::bandwidth_sharing::{Fluid, Resource, Use};
 use super::options::Selected;
-use super::peers::PeerLink;
 use super::schedule::{Delay, Demand, Engine, Schedule, Slots};
 use crate::codelet::{Codelet, Cost, HostCode, Precision, stencil};
 use crate::machine::file::efficiency;
-use crate::machine::{Device, DeviceSpec, LinkSpec, MachineFile, RuntimeKind, SubDeviceSupport};
+use crate::machine::{
+    Device, DeviceSpec, LinkSpec, MachineFile, PeerSpec, RuntimeKind, SubDeviceSupport,
+};
 use crate::runtime::tiles::Tiles;
 use crate::runtime::{CommandKind, Launch};
 use crate::time::Nanos;
@@ -413,5 +414,41 @@ impl DeviceModel {
         for link in self.peers.values() {
             link.slow(self.slowed, fluid);
         }
+    }
+}
+
+/// A direct link from a device to another. Copies over it take turns. It uses neither
+/// the host's bus nor its memory, and the devices' memories are faster.
+struct PeerLink {
+    spec: PeerSpec,
+    link: Resource,
+    engine: Engine,
+}
+
+impl PeerLink {
+    pub fn new(spec: &PeerSpec, to: &mut Schedule) -> Self {
+        Self {
+            spec: spec.clone(),
+            link: to.fluid().resource(spec.bandwidth),
+            engine: to.engine(1),
+        }
+    }
+
+    /// What a copy of `bytes` bytes needs, `noise` times as much as described.
+    pub fn copy(&self, bytes: u64, noise: f64) -> Demand {
+        Demand {
+            engine: self.engine,
+            other: None,
+            slots: None,
+            gap: 0,
+            delay: None,
+            latency: self.spec.latency_ns,
+            uses: vec![Use::of(self.link, bytes as f64 * noise)],
+        }
+    }
+
+    /// From now on it is `factor` times slower than described.
+    pub fn slow(&self, factor: f64, fluid: &mut Fluid) {
+        fluid.set_capacity(self.link, self.spec.bandwidth / factor);
     }
 }

@@ -6,27 +6,24 @@
 //! * [`schedule`] decides when each command begins and ends; both are pure and
 //!   know nothing of memory or drivers;
 //! * `device_model` turns a machine file into devices, and a command into its
-//!   demand on them; `peers` are the direct links between devices; `noise` varies
+//!   demand on them; `noise` varies
 //!   the demand;
 //! * `memory` counts memory, and carries bytes if the run has data;
 //! * [`SimOptions`] holds the options, faults among them;
 //! * [`Sim`] joins them: it applies faults and the effects of commands, and makes
 //!   completions. `runtime` implements the trait [`super::Runtime`], with the
-//!   virtual clock, which an enqueue moves forward. `check` refuses commands that
-//!   cannot run; a `series` of commands has one completion, as has a command `graph`.
+//!   virtual clock, which an enqueue moves forward, and refuses commands that
+//!   cannot run; a `series` of commands has one completion, as has a command graph.
 //!
 //! With data, a command's effect happens when it ends, in the order of ending,
 //! by its native implementation. So a schedule that lacks an event gives a
 //! wrong result here, as it may on a real machine.
 
 pub mod bandwidth_sharing;
-mod check;
 pub mod device_model;
-mod graph;
 mod memory;
 pub mod noise;
 mod options;
-mod peers;
 mod runtime;
 pub mod schedule;
 mod series;

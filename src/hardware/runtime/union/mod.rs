@@ -15,7 +15,6 @@ mod adopt;
 pub mod faults;
 mod order;
 mod runtime;
-mod spare;
 mod staging;
 
 use std::collections::{HashMap, VecDeque};
@@ -26,8 +25,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, TryRecvError};
 
 use self::faults::{Fault, Faults};
 use self::order::{Order, Step};
-use self::spare::Spare;
-use self::staging::{OwnMemory, Role, Staging};
+use self::staging::{OwnMemory, Role, Spare, Staging};
 use super::guarded::Exact;
 use super::{
     AdoptedMemory, Backend, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId,

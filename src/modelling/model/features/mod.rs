@@ -15,8 +15,7 @@
 
 mod table;
 
-use super::case::{Case, DevicePart, StepWork};
-use super::derived::Derived;
+use super::case::{Case, Derived, DevicePart, StepWork};
 use super::descriptors::{Descriptors, DeviceFigures, HostFigures, LinkFigures};
 use super::matrix::MatrixFigures;
 use super::prior::{self, GridTerms, ProductTerms, Terms};

@@ -16,8 +16,7 @@ use crate::engine::corun::Stream;
 use crate::engine::corun::grid::{self, Beside, GridDivision};
 use crate::engine::corun::memory::{least_host_chunk, least_streamed_chunk};
 use crate::engine::corun::product::{ProductEstimate, fixed_bytes};
-use crate::model::case::{Case, DevicePart, StepWork};
-use crate::model::derived::HALO;
+use crate::model::case::{Case, DevicePart, HALO, StepWork};
 use crate::model::{StepTime, prior};
 
 /// A device in a run.

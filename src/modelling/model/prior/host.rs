@@ -7,9 +7,8 @@
 //! each term (`prior x parts`), so the figures here only need the right proportion to the
 //! case.
 
-use super::product::lost;
-use crate::model::case::{Case, DevicePart, Superstep};
-use crate::model::derived::{Derived, HALO, tiles};
+use super::discrete::lost;
+use crate::model::case::{Case, Derived, DevicePart, HALO, Superstep, tiles};
 use crate::model::descriptors::{Descriptors, DeviceFigures, HostFigures};
 
 /// Chunks that are under way at once: one runs, one follows.

@@ -8,7 +8,7 @@
 //! * `discrete`: a device with memory of its own computes what it holds, window
 //!   after window, while others flow through it in a `pipeline` of writes,
 //!   kernels and reads over several queues;
-//! * `product`: the same for products, whose matrix is streamed while the vector stays,
+//! * products: the same, whose matrix is streamed while the vector stays,
 //!   and which have neither halos nor windows.
 //!
 //! Some terms are no bounds, and no machine file gives them: a product's entries, rows
@@ -22,7 +22,6 @@
 mod discrete;
 mod host;
 mod pipeline;
-mod product;
 
 #[cfg(test)]
 mod tests;
@@ -30,8 +29,8 @@ mod tests;
 use super::case::{Case, DevicePart};
 use super::descriptors::Descriptors;
 
+pub use discrete::ProductTerms;
 pub use host::GridTerms;
-pub use product::ProductTerms;
 
 /// A step's time and what it is made of, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -101,7 +100,7 @@ fn parts(case: &Case, descriptors: &Descriptors, flow: f64) -> (f64, f64, f64, f
             host::shared(case, device, &descriptors.host, flow)
         }
         (DevicePart::Discrete { .. }, Some(device)) if case.work.matrix.is_some() => {
-            product::step(case, device, &descriptors.host, flow)
+            discrete::product_step(case, device, &descriptors.host, flow)
         }
         (DevicePart::Discrete { .. }, device) => {
             let device = device.unwrap_or_default();

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::fixtures::{CODELET, machine, model, recipe, samples};
 use super::*;
+use crate::model::training::fixtures;
 
 fn refused(change: impl Fn(&mut Vec<Sample>), kinds: &[&str]) -> String {
     let mut samples = samples(&machine("k40"));
@@ -179,4 +180,103 @@ fn another_codelet_with_few_runs_is_left_out_and_reported() {
     stop.store(true, Ordering::Relaxed);
     let error = fit_all(&request, &mut |_, _, _| {}, &stop).unwrap_err();
     assert!(matches!(error, TrainingError::Interrupted), "{error}");
+}
+
+fn table_samples() -> Vec<Sample> {
+    fixtures::samples(&fixtures::machine("k40"))
+}
+
+fn all(samples: &[Sample]) -> Vec<&Sample> {
+    samples.iter().collect()
+}
+
+#[test]
+fn a_planning_table_has_what_is_known_before_the_run() {
+    let mut samples = table_samples();
+    for sample in &mut samples {
+        let features = &mut sample.features;
+        features.insert("counter.cycles_count".into(), 1e9);
+        features.insert("trace.kernel_seconds".into(), sample.seconds);
+    }
+    let table = planning(&all(&samples)).unwrap();
+    assert_eq!(table.baselines, baseline::NAMES);
+    assert!(table.names.contains(&"derived.traffic_bytes".to_owned()));
+    assert!(table.names.contains(&"prior.total_seconds".to_owned()));
+    for name in &table.names {
+        assert!(
+            !name.starts_with("counter.") && !name.starts_with("trace."),
+            "{name}"
+        );
+        assert!(!name.contains("device"), "no host row has {name}");
+    }
+    let place = table.names.iter().position(|n| n == "known.units_count");
+    for (row, sample) in table.rows.iter().zip(&samples) {
+        assert_eq!(row.values.len(), table.names.len());
+        assert_eq!(
+            row.values[place.unwrap()],
+            sample.features["known.units_count"]
+        );
+        assert_eq!(row.seconds, sample.seconds / 5.0, "of a step");
+        assert!(row.prior > 0.0 && row.baselines.iter().all(|b| *b > 0.0));
+    }
+}
+
+#[test]
+fn of_grids_on_cores_the_parts_make_up_the_whole() {
+    let samples = table_samples();
+    let mut table = planning(&all(&samples)).unwrap();
+    let named = |table: &Table| -> Vec<String> {
+        let parts = table.parts.iter();
+        parts.map(|place| table.names[*place].clone()).collect()
+    };
+    assert!(table.complete);
+    assert_eq!(table.hidden(), table.parts);
+    let summands = (0..features::NAMES.len()).filter(|i| features::is_summand(*i));
+    let summands: Vec<&str> = summands.map(|index| features::NAMES[index]).collect();
+    assert_eq!(named(&table), summands);
+    table.complete = false;
+    assert!(table.hidden().is_empty());
+}
+
+#[test]
+fn an_explaining_table_has_what_most_runs_tell_of_themselves() {
+    let mut samples = table_samples();
+    let plan = planning(&all(&samples)).unwrap();
+    assert_eq!(explaining(&all(&samples), &plan), None);
+    for (i, sample) in samples.iter_mut().enumerate() {
+        let features = &mut sample.features;
+        if i != 3 {
+            features.insert("counter.cycles_count".into(), 1e9);
+            features.insert("counter.scaled_ratio".into(), 0.5);
+        }
+        if i < 3 {
+            features.insert("telemetry.power_watts".into(), 250.0);
+        }
+    }
+    let table = explaining(&all(&samples), &plan).unwrap();
+    assert_eq!(
+        table.rows.len(),
+        samples.len() - 1,
+        "one run has no counters"
+    );
+    let more = &table.names[plan.names.len()..];
+    assert_eq!(more, ["counter.cycles_count", "counter.scaled_ratio"]);
+    let figures = &table.rows[0].values[plan.names.len()..];
+    assert_eq!(
+        figures,
+        [2e8, 0.5],
+        "cycles of a step, and a ratio as it is"
+    );
+}
+
+#[test]
+fn a_row_that_does_not_say_what_was_run_is_named() {
+    let mut samples = table_samples();
+    samples[13].features.remove("known.units_count");
+    let message = planning(&all(&samples)).unwrap_err().to_string();
+    assert!(
+        message.contains("1000x300 f64; host:1, repeat 1"),
+        "{message}"
+    );
+    assert!(message.contains("known.units_count"), "{message}");
 }

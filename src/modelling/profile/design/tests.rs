@@ -285,3 +285,30 @@ fn equal_points_are_all_taken() {
     assert_eq!(farthest_first(&[], 9), [] as [usize; 0]);
     assert_eq!(farthest_first(&[vec![0.0]], 0), [] as [usize; 0]);
 }
+
+#[test]
+fn edges_have_equal_ratios() {
+    let edges = edges(500, 20_000);
+    assert_eq!(edges.len() as u32, LEVELS);
+    assert_eq!((edges[0], edges[14]), (500, 20_000));
+    for pair in edges.windows(2) {
+        let ratio = pair[1] as f64 / pair[0] as f64;
+        assert!((1.29..1.32).contains(&ratio), "{pair:?}");
+    }
+    assert_eq!(super::edges(7, 9), [7, 8, 9]);
+    assert_eq!(super::edges(9, 9), [9]);
+}
+
+#[test]
+fn axes_are_odd_and_even_in_turns() {
+    for (length, parity, expected) in [
+        (500, 0, 500),
+        (500, 1, 499),
+        (501, 0, 500),
+        (501, 1, 501),
+        (2, 0, 4),
+        (2, 1, 3),
+    ] {
+        assert_eq!(odd_or_even(length, parity), expected);
+    }
+}

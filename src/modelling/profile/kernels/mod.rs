@@ -11,15 +11,13 @@
 //! launch it can be mapped again. The paper leaves this to the user: "the user can set a
 //! program environment flag to denote the iterative scheduler frequency".
 //!
-//! The file also has the times of codelets' implementations (`comparison`), of which a GPU uses
+//! The file also has the times of codelets' implementations, of which a GPU uses
 //! the faster one.
 //!
 //! What a device can do is in the machine file
 //! ([`DeviceRates`](pdawl_core::policy::auto_fit::DeviceRates)).
 
-mod comparison;
 mod file;
-mod key;
 mod times;
 
 #[cfg(test)]
@@ -29,10 +27,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use file::{Agreeing, Division, FORMAT, KernelProfilesError, KernelsFile, path_of_user};
-pub use key::{KernelKey, Program};
-pub use times::{KernelTimes, Recorded};
+pub use times::{KernelKey, KernelTimes, Program, Recorded};
 
-use crate::machine::Fingerprint;
+use self::times::CODELET;
+use crate::machine::{Device, Fingerprint};
+use crate::runtime::Comparison;
 
 /// Kernels of a file at most. Beyond, those with the fewest records are left out.
 const MOST: usize = 20_000;
@@ -219,5 +218,69 @@ fn limit(profiles: &mut Profiles, most: usize) {
     counts.sort();
     for (_, key) in &counts[..counts.len().saturating_sub(most)] {
         profiles.remove(key);
+    }
+}
+
+/// The implementation that is ours, in keys; a library has its name and version.
+const OWN: &str = "own";
+
+/// A device as files name it: devices of one model share their times, and another driver has
+/// its own.
+fn name(device: &Device) -> String {
+    format!("{} ({})", device.model, device.driver)
+}
+
+impl KernelProfiles {
+    /// Notes what was measured of a codelet's implementations, if both were.
+    pub fn record_comparison(&mut self, device: &Device, comparison: &Comparison) {
+        let (Some(library), Some(own_seconds), Some(library_seconds)) = (
+            &comparison.library,
+            comparison.own_seconds,
+            comparison.library_seconds,
+        ) else {
+            return;
+        };
+        for (implementation, seconds) in [(OWN, own_seconds), (library, library_seconds)] {
+            let (codelet, sizes) = (&comparison.codelet, &comparison.sizes);
+            let key = KernelKey::of_codelet(codelet, sizes, implementation);
+            self.record(&key, &name(device), seconds);
+        }
+    }
+
+    /// What is known of codelets' implementations on a device.
+    pub fn comparisons(&self, device: &Device) -> Vec<Comparison> {
+        let name = name(device);
+        // By codelet and sizes: the seconds by implementation.
+        let mut known: BTreeMap<(&str, Vec<u64>), BTreeMap<&str, f64>> = BTreeMap::new();
+        let of_codelets = (self.kept.kernels.range(CODELET.to_owned()..))
+            .take_while(|(key, _)| key.starts_with(CODELET));
+        for (key, devices) in of_codelets {
+            if let (Some((codelet, sizes, implementation)), Some(times)) =
+                (KernelKey::codelet_of(key), devices.get(&name))
+            {
+                let of_both = known.entry((codelet, sizes)).or_default();
+                of_both.insert(implementation, times.median());
+            }
+        }
+        let mut comparisons = Vec::new();
+        for ((codelet, sizes), of_both) in known {
+            let Some(own) = of_both.get(OWN) else {
+                continue;
+            };
+            let libraries = of_both
+                .iter()
+                .filter(|(implementation, _)| **implementation != OWN);
+            comparisons.extend(libraries.map(|(library, seconds)| Comparison {
+                device: device.name.clone(),
+                codelet: codelet.to_owned(),
+                sizes: sizes.clone(),
+                library: Some((*library).to_owned()),
+                own_seconds: Some(*own),
+                library_seconds: Some(*seconds),
+                serves: None,
+                refusal: None,
+            }));
+        }
+        comparisons
     }
 }

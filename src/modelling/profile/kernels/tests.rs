@@ -1,6 +1,10 @@
 //! Files of kernel profiles.
 
 use super::*;
+use crate::machine::{Fingerprint, MachineStore};
+use crate::profile::kernels::Program;
+use crate::runtime::sim::{Sim, SimOptions};
+use crate::runtime::{Devices, Implementation};
 
 fn here() -> Fingerprint {
     Fingerprint::of("Xeon", 8, ["A GPU"])
@@ -179,4 +183,68 @@ fn verdicts_and_times_taken_outlive_a_process() {
     std::fs::write(&path, text.replace("\"axis\":1", "\"axis\":-1")).unwrap();
     let damaged = KernelProfiles::open(&path, &here());
     assert!(matches!(damaged, Err(KernelProfilesError::Damaged { .. })));
+}
+
+fn device() -> Device {
+    let machine = MachineStore::of_user().find("k40").unwrap();
+    let sim = Sim::new(&machine, SimOptions::default()).unwrap();
+    sim.devices().last().unwrap().clone()
+}
+
+fn comparison(device: &Device, library: &str, seconds: [f64; 2]) -> Comparison {
+    Comparison {
+        device: device.name.clone(),
+        codelet: "gemm-tile-f32".to_owned(),
+        sizes: vec![512, 1024, 8],
+        library: Some(library.to_owned()),
+        own_seconds: Some(seconds[0]),
+        library_seconds: Some(seconds[1]),
+        serves: None,
+        refusal: None,
+    }
+}
+
+#[test]
+fn comparisons_outlive_a_process_beside_kernels() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, here) = (
+        folder.path().join("here.json"),
+        Fingerprint::of("Xeon", 8, ["A GPU"]),
+    );
+    let device = device();
+    let mut profiles = KernelProfiles::open(&path, &here).unwrap();
+    let kernel = KernelKey::new(Program::new(b"text", ""), "f", &[64], None, &[256]);
+    profiles.record(&kernel, "gpu", 1.0);
+    let known = comparison(&device, "cublas-130002", [2.0, 1.0]);
+    profiles.record_comparison(&device, &known);
+    let unknown = Comparison {
+        own_seconds: None,
+        ..comparison(&device, "cufft-12000", [1.0, 1.0])
+    };
+    profiles.record_comparison(&device, &unknown);
+    profiles.save().unwrap();
+    let again = KernelProfiles::open(&path, &here).unwrap();
+    assert_eq!(again.comparisons(&device), std::slice::from_ref(&known));
+    assert_eq!(known.faster(), Some(Implementation::Library));
+    assert_eq!(again.seconds(&kernel, "gpu"), Some(1.0));
+    let other = Device {
+        driver: "another driver".to_owned(),
+        ..device
+    };
+    assert_eq!(again.comparisons(&other), []);
+}
+
+#[test]
+fn keys_of_codelets_are_read_as_they_are_written() {
+    let key = KernelKey::of_codelet("lu-row-f32", &[4, 16, 2], "cublas-130002");
+    let read = KernelKey::codelet_of(key.as_str());
+    assert_eq!(read, Some(("lu-row-f32", vec![4, 16, 2], "cublas-130002")));
+    for wrong in [
+        "codelet a 1x own",
+        "codelet a 1",
+        "codelet a 1 own more",
+        "a 1 own",
+    ] {
+        assert_eq!(KernelKey::codelet_of(wrong), None, "{wrong}");
+    }
 }

@@ -8,11 +8,11 @@ use rayon::ThreadPool;
 
 use super::super::grid::Grid;
 use super::super::rule::{FromArguments, Mean, Rule as HostRule, Weighted};
-use super::super::tiles::Tiles;
 use super::super::{run, run_at, run_changes, run_changes_at, superstep};
 use super::case::{Case, Point, compare};
 use crate::HostValue;
 use crate::host::{Level, Stores};
+use crate::stencil::host::wavefront::Tiles;
 use crate::stencil::{Rule, largest_change};
 
 /// Calls `$check` for both rules.

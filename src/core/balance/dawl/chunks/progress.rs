@@ -1,8 +1,7 @@
 //! A device's progress on the pool in the running step, and the rates and costs of
 //! chunks that follow from it.
 
-use super::order::Order;
-use super::seconds;
+use super::{Order, seconds};
 use crate::balance::ChunkDone;
 use crate::time::Nanos;
 

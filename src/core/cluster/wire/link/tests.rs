@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crossbeam_channel::{Sender, unbounded};
+use proptest::prelude::*;
 
 use super::*;
 use crate::cluster::wire::LocalWire;
@@ -268,4 +269,49 @@ fn a_rank_that_is_late_at_the_end_is_waited_for_longer() {
     let mut polls = (1..100).map(|poll| poll * pulse.period);
     let lost = polls.find(|now| !heartbeat.due(*now, true).lost.is_empty());
     assert_eq!(lost, Some(7_000_000_000 + pulse.period));
+}
+
+proptest! {
+    #[test]
+    fn the_error_is_at_most_half_the_shortest_round_trip(
+        offset in -1_000_000_000i64..1_000_000_000,
+        trips in prop::collection::vec((0u64..100_000, 0u64..100_000), 1..20),
+    ) {
+        let mut comparison = Comparison::default();
+        let mut now = 5_000_000_000;
+        for &(there, back) in &trips {
+            let answer = (now + there).checked_add_signed(-offset).unwrap();
+            comparison.exchanged(now, answer, now + there + back);
+            now += there + back + 1;
+        }
+        let shortest = trips.iter().map(|(there, back)| there + back).min().unwrap();
+        prop_assert!((comparison.offset() - offset).unsigned_abs() <= shortest / 2 + 1);
+    }
+}
+
+#[test]
+fn what_is_encoded_is_decoded() {
+    let all = [
+        Control::Beat,
+        Control::Done { messages: 300 },
+        Control::Leave { complete: true },
+        Control::Leave { complete: false },
+        Control::Excluded,
+        Control::Ping,
+        Control::Pong { time: u64::MAX - 7 },
+        Control::Offsets(Vec::new()),
+        Control::Offsets(vec![0, i64::MIN, 3]),
+    ];
+    for message in all {
+        assert_eq!(Control::decode(&message.encode()), Some(message));
+    }
+}
+
+#[test]
+fn other_bytes_are_refused() {
+    let mut cut = Control::Pong { time: 1 }.encode();
+    cut.pop();
+    for bytes in [&[][..], &[99], &[BEAT, 0], &[PONG], &cut] {
+        assert_eq!(Control::decode(bytes), None, "{bytes:?}");
+    }
 }

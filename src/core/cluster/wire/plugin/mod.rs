@@ -1,24 +1,24 @@
 //! A transport that a shared library provides, so that pdawl needs no MPI to be built or
 //! to run alone.
 //!
-//! `pdawl_wire.h` describes the interface, and `abi` is the same in Rust. `host` is what
-//! pdawl does for the library. `find` looks for the library.
+//! `pdawl_wire.h` describes the interface, and `abi` is the same in Rust. `Host` is what
+//! pdawl does for the library.
 
 pub mod abi;
-mod find;
-mod host;
 
-use std::ffi::{CStr, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
+use self::abi::{Buffer, FAILED, Host, OK};
 use super::heartbeat::Pulse;
 use super::{Attended, Channel, Event, Link, Transport, WireError};
+use crate::cluster::wire::memory;
+use crate::installed;
+use crate::installed::WIRE;
 use abi::{Arrival, Table};
-use host::Reason;
-
-pub use find::find;
 
 #[cfg(test)]
 mod tests;
@@ -143,7 +143,7 @@ impl Plugin {
             other => return Err(self.wrong(format!("it delivers on channel {other}"))),
         };
         // SAFETY: the library hands over a buffer that it allocated.
-        let bytes = unsafe { host::take_over(&arrival.buffer) };
+        let bytes = unsafe { take_over(&arrival.buffer) };
         let bytes = bytes
             .ok_or_else(|| self.wrong("it delivers more bytes than it has allocated".to_owned()))?;
         let from = self.other_rank(arrival)?;
@@ -198,7 +198,7 @@ impl Transport for Plugin {
             Channel::Data => abi::DATA,
             Channel::Control => abi::CONTROL,
         };
-        let buffer = host::hand_over(bytes);
+        let buffer = hand_over(bytes);
         // SAFETY: the interface's rules; the buffer is the library's now.
         let code =
             unsafe { (self.functions.send)(self.wire, to as u32, channel, &raw const buffer) };
@@ -251,4 +251,87 @@ impl Drop for Plugin {
             let _ = self.close(false);
         }
     }
+}
+
+/// The library that the user names, or the one near this program.
+pub fn find(named: Option<&Path>) -> Result<PathBuf, WireError> {
+    let Some(file) = named else {
+        return installed::library(WIRE).map_err(WireError::Absent);
+    };
+    installed::readable(file).ok_or_else(|| WireError::Unreadable {
+        file: file.to_owned(),
+    })
+}
+
+/// The reason that the library gave last.
+#[derive(Default)]
+struct Reason(Mutex<String>);
+
+impl Reason {
+    /// The functions for the library. They are valid as long as this.
+    pub fn host(&self) -> Host {
+        Host {
+            context: std::ptr::from_ref(self).cast_mut().cast(),
+            allocate,
+            release,
+            explain,
+        }
+    }
+
+    /// Takes the reason.
+    pub fn take(&self) -> String {
+        let mut text = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match std::mem::take(&mut *text) {
+            none if none.is_empty() => "no reason given".to_owned(),
+            reason => reason,
+        }
+    }
+}
+
+/// Hands bytes over to the library, until it releases them.
+fn hand_over(bytes: Vec<u8>) -> Buffer {
+    let mut owner = Box::new(bytes);
+    Buffer {
+        bytes: owner.as_mut_ptr(),
+        size: owner.len(),
+        owner: Box::into_raw(owner).cast(),
+    }
+}
+
+/// Takes the buffer of an arrival; nothing if the library claims more than it got.
+///
+/// # Safety
+/// The buffer is from [`allocate`] and the library uses it no more.
+unsafe fn take_over(buffer: &Buffer) -> Option<Vec<u8>> {
+    if buffer.owner.is_null() {
+        return None;
+    }
+    // SAFETY: an owner comes from `hand_over`, once.
+    let mut bytes = *unsafe { Box::from_raw(buffer.owner.cast::<Vec<u8>>()) };
+    if buffer.size > bytes.len() {
+        return None;
+    }
+    bytes.truncate(buffer.size);
+    Some(bytes)
+}
+
+unsafe extern "C" fn allocate(_context: *mut c_void, size: usize, buffer: *mut Buffer) -> c_int {
+    let Some(bytes) = memory::room(size) else {
+        return FAILED;
+    };
+    // SAFETY: the library passes a place for a buffer.
+    unsafe { buffer.write(hand_over(bytes)) };
+    OK
+}
+
+unsafe extern "C" fn release(_context: *mut c_void, owner: *mut c_void) {
+    // SAFETY: an owner comes from `hand_over`, and the library releases it once.
+    memory::keep(*unsafe { Box::from_raw(owner.cast::<Vec<u8>>()) });
+}
+
+unsafe extern "C" fn explain(context: *mut c_void, text: *const c_char) {
+    // SAFETY: the context is that of `Reason::host`, and the text ends with a zero.
+    let (reason, text) = unsafe { (&*context.cast::<Reason>(), CStr::from_ptr(text)) };
+    let mut kept = reason.0.lock().unwrap_or_else(PoisonError::into_inner);
+    *kept = text.to_string_lossy().into_owned();
 }

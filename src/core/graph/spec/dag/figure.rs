@@ -7,13 +7,11 @@ use std::path::Path;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{DagSpec, Edge, Ids, Location, Node, device, edge, find, list, unknown_symbols};
+use super::{DagSpec, Edge, Ids, Location, Node, device, edge, find, unknown_symbols};
 use crate::expression::Symbols;
-use crate::graph::spec::arguments::unknown_fields;
-use crate::graph::spec::error::SpecError;
-use crate::graph::spec::fields::{Amount, Count};
-use crate::graph::spec::kernel::{KernelSpec, parse};
-use crate::graph::spec::raw::RawKernel;
+use crate::graph::spec::SpecError;
+use crate::graph::spec::kernel::{KernelSpec, parse, unknown_fields};
+use crate::graph::spec::raw::{Amount, Count, RawKernel};
 use crate::machine::DeviceKind;
 
 #[derive(Deserialize)]
@@ -53,7 +51,7 @@ pub(super) fn read(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
     let (mut dag, ids) = match whole {
         true => {
             let kernels = inline_kernels(file, &raw.kernels)?;
-            list::of(file, "kernels", kernels)?
+            super::of(file, "kernels", kernels)?
         }
         false => kernels_of_files(file, &raw)?,
     };

@@ -8,16 +8,16 @@
 //! [`load`] recognizes the form by the first character.
 
 mod figure;
-mod list;
-mod text;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
-use super::error::{SpecError, read};
 use super::kernel::{KernelSpec, parse};
-use super::repeated::last_of_each;
+use super::raw::{Amount, last_of_each};
+use super::{SpecError, read};
 use crate::expression::Symbols;
+use crate::graph::spec::kernel::ArgumentKind;
+use crate::graph::spec::raw::RawKernel;
 use crate::machine::DeviceKind;
 
 /// Folders, beside that of a graph, in which its kernel files are looked for.
@@ -101,7 +101,7 @@ pub fn load(file: &Path) -> Result<Specification, SpecError> {
             let whole: serde_json::Value = parse(file, &content)?;
             let mut dag = match whole.get("kernels") {
                 Some(_) => figure::read(file, &content)?,
-                None if whole.is_array() => list::read(file, &content)?,
+                None if whole.is_array() => read_list(file, &content)?,
                 None => {
                     let kernel = KernelSpec::load(file)?;
                     return Ok(Specification::Kernel(Box::new(kernel)));
@@ -110,7 +110,7 @@ pub fn load(file: &Path) -> Result<Specification, SpecError> {
             dag.warnings.append(&mut warnings);
             dag
         }
-        Some(_) => text::read(file, &content)?,
+        Some(_) => read_text(file, &content)?,
     };
     Ok(Specification::Dag(Box::new(dag)))
 }
@@ -268,4 +268,198 @@ fn edge(text: &str) -> Result<(End, End), String> {
     };
     let (from, to) = text.split_once("->").ok_or_else(wrong)?;
     Ok((end(from).ok_or_else(wrong)?, end(to).ok_or_else(wrong)?))
+}
+
+const END: &str = "---";
+
+fn read_text(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
+    let mut lines = (1..)
+        .zip(text.lines().map(str::trim))
+        .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
+    let (mut kernels, mut warnings) = (Vec::new(), Vec::new());
+    let mut ended = false;
+    for (number, line) in lines.by_ref() {
+        if line == END {
+            ended = true;
+            break;
+        }
+        let node = kernel(file, number, line)?;
+        let location = format!("{}, line {number}: ", file.display());
+        warnings.extend(unknown_symbols(
+            &node.symbols,
+            [&node.spec].into_iter(),
+            &location,
+        ));
+        kernels.push(node);
+    }
+    if !ended {
+        return Err(SpecError::file(
+            file,
+            "it is neither JSON nor a list of kernels that ends with a line of `---`",
+        ));
+    }
+    let ids = Ids::of(file, &kernels, "")?;
+    let mut dag = DagSpec {
+        file: file.to_owned(),
+        kernels,
+        warnings,
+        ..DagSpec::default()
+    };
+    let mut ended = false;
+    for (number, line) in lines.by_ref() {
+        if line == END {
+            ended = true;
+            break;
+        }
+        let location = Location {
+            line: Some(number),
+            field: None,
+        };
+        let (from, to) = edge(line).map_err(|why| dag.fault(&location, why))?;
+        let known = |id: u64| ids.find(&dag, id, &location);
+        let (from, to) = ((known(from.0)?, from.1), (known(to.0)?, to.1));
+        dag.edges.push(Edge { from, to, location });
+    }
+    if !ended {
+        return Err(SpecError::file(
+            file,
+            "the line of `---` after its edges is missing; is the file truncated?",
+        ));
+    }
+    if let Some((number, line)) = lines.next() {
+        let why = format!("`{line}` stands after the second `---`, where nothing is read");
+        return Err(SpecError::line(file, number, why));
+    }
+    Ok(dag)
+}
+
+fn kernel(file: &Path, number: usize, line: &str) -> Result<Node, SpecError> {
+    let fault = |why: String| SpecError::line(file, number, why);
+    let mut words = line.splitn(3, char::is_whitespace);
+    let (id, name) = (words.next().unwrap_or(""), words.next());
+    let id: u64 = id.parse().map_err(|_| {
+        fault(format!(
+            "`{id}` is not an id; write `0 kernel.json {{\"n\": 64}}`, or `---` where the edges begin"
+        ))
+    })?;
+    let name = name.ok_or_else(|| fault("the kernel's file is missing after its id".to_owned()))?;
+    let symbols = symbols(words.next().unwrap_or("{}").trim()).map_err(fault)?;
+    let found = find(file, name).map_err(fault)?;
+    let spec = KernelSpec::load(&found)?;
+    Ok(Node {
+        device: device(&spec, &symbols),
+        id,
+        spec,
+        symbols,
+        line: Some(number),
+    })
+}
+
+/// The symbols of a kernel's line. Single quotes are read, too, as Python does.
+fn symbols(text: &str) -> Result<Symbols, String> {
+    let json = match text.contains('"') {
+        true => text.to_owned(),
+        false => text.replace('\'', "\""),
+    };
+    let amounts: BTreeMap<String, Amount> = serde_json::from_str(&json).map_err(|error| {
+        format!("`{text}` is not an object of symbols such as {{\"n\": 64}}: {error}")
+    })?;
+    (amounts.into_iter())
+        .map(|(name, amount)| {
+            let value = amount.0.value(&Symbols::new());
+            value
+                .map(|n| (name.clone(), n))
+                .map_err(|e| format!("{name}: {e}"))
+        })
+        .collect()
+}
+
+// A graph as a JSON list of kernels with `id`, `depends` and `from`, as the
+// authors' program writes it.
+
+fn read_list(file: &Path, text: &str) -> Result<DagSpec, SpecError> {
+    let raw: Vec<RawKernel> = parse(file, text)?;
+    of(file, "", raw).map(|(dag, _)| dag)
+}
+
+/// The graph of a list of kernels at `prefix` of a file.
+fn of(file: &Path, prefix: &str, raw: Vec<RawKernel>) -> Result<(DagSpec, Ids), SpecError> {
+    let mut nodes = Vec::new();
+    for (index, kernel) in raw.iter().enumerate() {
+        let location = format!("{prefix}[{index}].");
+        let id = kernel.id.ok_or_else(|| {
+            let field = format!("{location}id");
+            SpecError::field(
+                file,
+                field,
+                "the kernel has no id, by which other kernels name it",
+            )
+        })?;
+        let spec = KernelSpec::of(file, location, kernel.clone())?;
+        nodes.push(Node {
+            device: device(&spec, &Symbols::new()),
+            id: id.0,
+            spec,
+            symbols: Symbols::new(),
+            line: None,
+        });
+    }
+    let ids = Ids::of(file, &nodes, &format!("{prefix}[N].id"))?;
+    let mut dag = DagSpec {
+        file: file.to_owned(),
+        warnings: nodes
+            .iter()
+            .flat_map(|node| node.spec.warnings.clone())
+            .collect(),
+        kernels: nodes,
+        components: components(&raw),
+        ..DagSpec::default()
+    };
+    for (index, kernel) in raw.iter().enumerate() {
+        link(&mut dag, &ids, (prefix, index), kernel)?;
+    }
+    Ok((dag, ids))
+}
+
+/// Adds the edges into one kernel.
+fn link(
+    dag: &mut DagSpec,
+    ids: &Ids,
+    (prefix, index): (&str, usize),
+    raw: &RawKernel,
+) -> Result<(), SpecError> {
+    let mut sources = Vec::new();
+    for argument in &dag.kernels[index].spec.arguments {
+        if let ArgumentKind::Buffer {
+            from: Some(from), ..
+        } = argument.kind
+        {
+            let field = format!("{prefix}[{index}].{}.from", argument.field);
+            sources.push((argument.position, from, field));
+        }
+    }
+    for (position, (kernel, output), field) in sources {
+        let location = Location::field(field);
+        let producer = ids.find(dag, kernel, &location)?;
+        dag.edges.push(Edge {
+            from: (producer, output),
+            to: (index, position),
+            location,
+        });
+    }
+    for (which, parent) in raw.depends.iter().enumerate() {
+        let location = Location::field(format!("{prefix}[{index}].depends[{which}]"));
+        let parent = ids.find(dag, parent.0, &location)?;
+        dag.order.push((parent, index));
+    }
+    Ok(())
+}
+
+/// A component for each `task`, if every kernel has one.
+fn components(raw: &[RawKernel]) -> Option<Vec<Vec<usize>>> {
+    let mut tasks: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (index, kernel) in raw.iter().enumerate() {
+        tasks.entry(kernel.task?.0).or_default().push(index);
+    }
+    Some(tasks.into_values().collect())
 }

@@ -5,7 +5,7 @@
 use thiserror::Error;
 
 use super::preprocess::Seen;
-use super::token::{Token, is_name};
+use super::{Token, is_name};
 
 /// A bracket that is not closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::brackets::Nesting;
 use super::function::Function;
-use super::token::{Token, is_name};
+use super::{Token, is_name};
 
 /// How memory behind a pointer is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

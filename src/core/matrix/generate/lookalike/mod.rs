@@ -1,35 +1,28 @@
 //! Generates look-alikes of the matrices in the PDAWL paper's Table 3.
 //!
 //! * `known` has the statistics of the originals.
-//! * `fit` finds row lengths with these statistics, from `log_logistic`
-//!   distributions. `lengths` looks them up by rank, and `permutation` orders the
-//!   rows.
-//! * `circuit` and `web` choose columns. The columns of k-mer graphs are uniform.
+//! * `fit` finds row lengths with these statistics, from log-logistic
+//!   distributions. They are looked up by rank, and a permutation orders the rows.
+//! * `web` chooses columns of web graphs and circuits. The columns of k-mer graphs are uniform.
 //!
 //! docs/matrices.md compares look-alikes with their originals.
 
-mod circuit;
 mod fit;
 mod known;
-mod lengths;
-mod log_logistic;
-mod permutation;
 mod web;
 
 use std::fmt;
 
-use circuit::Circuit;
+use self::web::Circuit;
 use known::Kind;
-use lengths::{RowLengths, Size};
-use permutation::Permutation;
 use web::Web;
 
-use super::columns;
-use super::fill::{fill, starts};
+use self::fit::Fit;
+use super::fill;
+use super::fill::{fill, mix, starts};
+use crate::matrix::MatrixError;
 use crate::matrix::control::Control;
-use crate::matrix::csr::{Csr, MOST};
-use crate::matrix::error::MatrixError;
-use crate::matrix::memory;
+use crate::matrix::csr::{self, Csr, MOST};
 
 pub use known::{KNOWN, KnownMatrix};
 
@@ -102,8 +95,8 @@ impl LookAlike {
         control: &mut Control,
     ) -> Result<Csr, MatrixError> {
         let Size { rows, nonzeros, .. } = self.size;
-        let needed = memory::matrix_bytes(rows.into(), nonzeros);
-        memory::check(&format!("making a {}", self.name()), needed, memory)?;
+        let needed = csr::matrix_bytes(rows.into(), nonzeros);
+        csr::check_memory(&format!("making a {}", self.name()), needed, memory)?;
         control.report("generating", 0, 0)?;
         let lengths = RowLengths::of(&self.known, self.size);
         let order = Permutation::new(rows, seed);
@@ -122,7 +115,7 @@ impl LookAlike {
                 })
             }
             Kind::Kmer => fill(starts, seed, control, |_, random, out| {
-                columns::uniform(out, rows, random);
+                fill::uniform(out, rows, random);
             }),
         }
     }
@@ -147,3 +140,92 @@ impl fmt::Display for LookAlike {
 
 #[cfg(test)]
 mod tests;
+
+/// Row lengths of a matrix, longest first.
+#[derive(Clone, Debug, PartialEq)]
+struct RowLengths {
+    lengths: Vec<u32>,
+    /// For each length, how many rows are at least as long.
+    ends: Vec<u32>,
+}
+
+/// The size of a look-alike.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Size {
+    pub rows: u32,
+    pub nonzeros: u64,
+    /// The dimension over that of the known matrix.
+    pub scale: f64,
+}
+
+impl RowLengths {
+    /// The row lengths of a look-alike of this size.
+    pub fn of(known: &KnownMatrix, size: Size) -> Self {
+        let mut counts = Fit::of(known, size).counts(known, size);
+        counts.sort_by_key(|count| std::cmp::Reverse(count.length));
+        let ends = counts.iter().scan(0, |end, count| {
+            *end += count.rows;
+            Some(*end)
+        });
+        Self {
+            ends: ends.collect(),
+            lengths: counts.iter().map(|count| count.length).collect(),
+        }
+    }
+
+    /// The length of the row that has `rank` rows before it.
+    pub fn of_rank(&self, rank: u32) -> u32 {
+        let index = self.ends.partition_point(|end| *end <= rank);
+        self.lengths.get(index).copied().unwrap_or(0)
+    }
+}
+
+// A random permutation of rows that takes no memory: a Feistel network on row numbers,
+// applied again while its result is too large.
+
+/// Rounds after which the order looks random. A round changes both parts.
+const ROUNDS: u64 = 2;
+
+/// A permutation of `0..count`.
+#[derive(Clone, Copy, Debug)]
+struct Permutation {
+    count: u32,
+    /// Bits of a number's lower part.
+    low_bits: u32,
+    /// Masks of the bits of both parts.
+    low: u64,
+    high: u64,
+    seed: u64,
+}
+
+impl Permutation {
+    pub fn new(count: u32, seed: u64) -> Self {
+        let bits = u32::BITS - count.saturating_sub(1).leading_zeros();
+        Self {
+            count,
+            low_bits: bits / 2,
+            low: (1 << (bits / 2)) - 1,
+            high: (1 << bits.div_ceil(2)) - 1,
+            seed: mix(seed),
+        }
+    }
+
+    /// The image of a number below `count`.
+    pub fn of(&self, number: u32) -> u32 {
+        let mut place = self.once(number.into());
+        while place >= self.count.into() {
+            place = self.once(place);
+        }
+        place as u32
+    }
+
+    /// One application of the network: each part in turn is changed by the other.
+    fn once(&self, number: u64) -> u64 {
+        let (mut high, mut low) = (number >> self.low_bits, number & self.low);
+        for round in 0..ROUNDS {
+            high ^= mix(self.seed ^ low ^ (2 * round) << 60) & self.high;
+            low ^= mix(self.seed ^ high ^ (2 * round + 1) << 60) & self.low;
+        }
+        high << self.low_bits | low
+    }
+}

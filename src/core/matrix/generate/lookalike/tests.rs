@@ -1,3 +1,5 @@
+use proptest::prelude::*;
+
 use super::*;
 use crate::matrix::control::quietly;
 use crate::matrix::stats::Stats;
@@ -216,4 +218,21 @@ fn a_look_alike_that_needs_too_much_memory_is_refused() {
         error.contains("making a look-alike of kmer_U1a needs 2.06 GiB"),
         "{error}"
     );
+}
+
+proptest! {
+    #[test]
+    fn every_place_is_taken_once(count in 1u32..3000, seed: u64) {
+        let permutation = Permutation::new(count, seed);
+        let mut places: Vec<u32> = (0..count).map(|number| permutation.of(number)).collect();
+        places.sort_unstable();
+        prop_assert_eq!(places, (0..count).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn neighbours_are_parted() {
+    let permutation = Permutation::new(1_000_003, 1);
+    let far = (0..10_000).filter(|i| permutation.of(*i).abs_diff(permutation.of(i + 1)) > 10_000);
+    assert!(far.count() > 9_700);
 }

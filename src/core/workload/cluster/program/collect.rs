@@ -9,7 +9,7 @@ use bytemuck::Pod;
 use super::access::{Access, Gather, Space};
 use super::{Program, ProgramError, ProgramTask, ViewMut};
 use crate::cluster::space::Block;
-use crate::cluster::task::ranked::Ranked;
+use crate::cluster::task::Ranked;
 
 /// Parts of a subtask's items, each of which one core computes.
 const UNITS: u64 = 16;

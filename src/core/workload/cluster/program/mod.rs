@@ -31,32 +31,28 @@
 //! The engine's `cluster::Cluster` runs it, and `cluster::simulate::simulate_workload` simulates it.
 
 mod access;
-mod codelet;
 mod collect;
-mod error;
 mod kernel;
 mod order;
-mod repeated;
 mod subscription;
 mod task;
 mod touch;
-mod view;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytemuck::Pod;
+use thiserror::Error;
 
-pub use access::{Access, Bytes, Gather, Read, Space, Subscription, Write};
-pub use codelet::{CodeletTask, Uses};
+pub use access::{
+    Access, Bytes, Gather, Gathered, Read, Space, Subscription, View, ViewMut, Write,
+};
 pub use collect::{Collected, Yielded};
-pub use error::ProgramError;
-pub use kernel::SubtaskKernel;
+pub use kernel::{CodeletTask, SubtaskKernel, Uses};
 pub use task::{ProgramTask, Unit};
 pub use touch::{Touch, Touched};
-pub use view::{Gathered, View, ViewMut};
 
-use self::repeated::{ProgramCourse, Repeated};
+use self::order::{ProgramCourse, Repeated};
 use super::{
     Check, ClusterWorkload, ComputedBlocks, Condition, Contents, Course, Fill, NewSpace, Placement,
     Refusal, RefusalOf,
@@ -520,4 +516,69 @@ impl ClusterWorkload for Program {
     fn is_triangle(&self) -> bool {
         self.is_triangle
     }
+}
+
+/// A program that cannot run.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ProgramError {
+    #[error("{program} has no task; add one with Program::add_task")]
+    NoTask { program: String },
+
+    #[error("{program} has no space; add one with Program::space or Program::given")]
+    NoSpace { program: String },
+
+    #[error(
+        "{program} has no space {space}, which another program has made; each program uses its \
+         own spaces"
+    )]
+    OtherSpace { program: String, space: usize },
+
+    #[error(
+        "tasks {one} and {other} both write rows {rows:?} and columns {columns:?} of space \
+         {space}, and nothing says which comes first; add them with Program::add_task one after \
+         the other, or let one task reduce",
+        rows = block.rows, columns = block.columns
+    )]
+    TwoWriters {
+        one: String,
+        other: String,
+        space: u32,
+        block: Block,
+    },
+
+    #[error(
+        "tasks wait for each other: each of {tasks:?} reads what the next one writes, and the \
+         last one what the first one writes; let one of them write another space"
+    )]
+    Cycle { tasks: Vec<String> },
+
+    #[error("{program} repeats no tasks; let the function that is given add some")]
+    NothingRepeated { program: String },
+
+    #[error("task {task} would be repeated 0 times; once is the least")]
+    NoRound { task: String },
+
+    #[error(
+        "what is repeated from task {task} on ends by space {space}, of which no task of it \
+         writes rows {rows:?} and columns {columns:?}; let one write all of it in each round",
+        rows = block.rows, columns = block.columns
+    )]
+    Condition {
+        task: String,
+        space: usize,
+        block: Block,
+    },
+
+    #[error(
+        "the items of {task} do not ascend from subtask to subtask, there are none, or they may \
+         yield more elements than can be counted; give each subtask a range behind the one \
+         before, and a smaller `most`"
+    )]
+    Items { task: &'static str },
+
+    #[error("{file} cannot be read: {why}; name a file of OpenCL C")]
+    Unreadable { file: String, why: String },
+
+    #[error("{file}: {why}")]
+    Source { file: String, why: String },
 }

@@ -12,8 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytemuck::Pod;
 
-use super::access::{Access, Bytes, ReadOf, Space, Subscription, Use, elements, next, view};
-use super::view::View;
+use super::access::{Access, Bytes, ReadOf, Space, Subscription, Use, View, elements, next, view};
 use crate::cluster::space::{Block, Extent};
 
 /// A space of which subtasks read what they touch, in pages.

@@ -8,7 +8,7 @@
 
 use crate::codelet::{Memory, Value};
 use crate::corun::context::{Context, Purpose};
-use crate::corun::host_memory::data;
+use crate::corun::form::data;
 use crate::corun::memory::MOST_QUEUES;
 use crate::corun::{CHUNK, CorunError, HELD, WARM};
 use crate::runtime::{BufferId, Command, DeviceId, HostMemoryId, Launch, RuntimeError};

@@ -9,7 +9,7 @@ use super::{Arrivals, GridForm, Space, StreamBuffers, launch};
 use crate::codelet::{Cost, Value};
 use crate::corun::CorunError;
 use crate::corun::context::{Context, Purpose};
-use crate::corun::superstep::stages;
+use crate::corun::step::stages;
 use crate::runtime::{Command, EventId, Launch, Memory};
 use crate::scope::RuntimeScope;
 use crate::workload::Ring;

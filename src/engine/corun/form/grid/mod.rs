@@ -1,7 +1,7 @@
 //! Grids: two versions in host memory, the present one and the next, and on each
 //! device with memory of its own a ring of held units ([`ring`]) and buffers to
-//! stream units of the pool through. [`division`] says how large these are. `moves`
-//! says what moves between steps, and `exchange` moves it.
+//! stream units of the pool through. `moves`
+//! says what moves between steps, and moves it.
 //!
 //! Host memory has the units that are computed, and a halo on either side, which other
 //! nodes compute where there are units beyond.
@@ -17,8 +17,6 @@
 
 mod changes;
 mod chunk;
-pub mod division;
-mod exchange;
 mod host;
 mod moves;
 pub mod ring;
@@ -27,13 +25,11 @@ use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
 pub use chunk::scratch_chunk;
-pub use division::{GridDivision, WINDOW_FRACTION};
-pub use ring::{Beside, HeldRing, counted};
+pub use ring::{Beside, GridDivision, HeldRing, WINDOW_FRACTION, counted};
 
-use super::{Arrivals, Form, Later, OnDevices, Space, When, too_small};
+use super::{Arrivals, Form, Later, OnDevices, PIECE, Space, When, data, poison, too_small};
 use crate::codelet::Value;
 use crate::corun::context::{Context, HELD_QUEUES, MAIN, Purpose, READS};
-use crate::corun::host_memory::{PIECE, data, poison};
 use crate::corun::layout::{Layout, length};
 use crate::corun::memory::memory_limit;
 use crate::corun::{CorunError, EDGE, GATHER, Options};

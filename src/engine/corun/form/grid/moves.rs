@@ -7,7 +7,13 @@
 
 use std::ops::Range;
 
+use super::{Arrivals, GridForm};
+use crate::codelet::Memory;
+use crate::corun::context::{Context, MAIN, Purpose};
 use crate::corun::layout::{Layout, without};
+use crate::corun::{CorunError, HALO, MOVE};
+use crate::runtime::{Command, EventId, Location, Rows};
+use crate::workload::Ring;
 
 /// Who has units of the present version in memory of its own.
 #[derive(Clone, Debug, Default)]
@@ -38,7 +44,7 @@ pub(super) struct Moves {
 }
 
 /// What the moves follow from.
-pub(super) struct Situation<'a> {
+struct Situation<'a> {
     /// Where the present version was computed, and where the next one will be.
     pub before: &'a Layout,
     pub after: &'a Layout,
@@ -146,7 +152,7 @@ pub(super) fn is_read_in_host(
 
 /// Whether a ring of so many slots has room for what a device held and for what it is to
 /// hold, with its halos, in slots of their own.
-pub(super) fn fit(slots: u64, old: &Range<u64>, new: &Range<u64>, halo: u64) -> bool {
+fn fit(slots: u64, old: &Range<u64>, new: &Range<u64>, halo: u64) -> bool {
     if old.is_empty() || new.is_empty() {
         return true;
     }
@@ -175,7 +181,7 @@ pub(super) fn edges(units: &Range<u64>, halo: u64, all: u64) -> [Range<u64>; 2] 
 }
 
 /// What two ranges have in common.
-pub(super) fn common(one: &Range<u64>, other: &Range<u64>) -> Range<u64> {
+fn common(one: &Range<u64>, other: &Range<u64>) -> Range<u64> {
     let start = one.start.max(other.start);
     start..one.end.min(other.end).max(start)
 }
@@ -188,6 +194,160 @@ fn minus(units: Range<u64>, others: &[Range<u64>]) -> Vec<Range<u64>> {
     }
     rest.retain(|units| !units.is_empty());
     rest
+}
+
+impl GridForm<'_> {
+    /// Brings units that are read in host memory there, and units that a device holds from
+    /// now on, and its halos, into its ring.
+    pub(super) fn exchange(
+        &mut self,
+        context: &mut Context,
+        before: &Layout,
+        step: u32,
+    ) -> Result<Arrivals, CorunError> {
+        let (host, halo) = (self.host, self.beside.superstep);
+        let after = context.layout.clone();
+        let devices = after.held.len();
+        let mut copies = vec![Copies::default(); devices];
+        let mut fits = vec![true; devices];
+        let mut rings = vec![None; devices];
+        for (device, own) in self.devices.iter_mut() {
+            copies[device] = std::mem::take(&mut own.copies);
+            let (old, new) = (&before.held[device], &after.held[device]);
+            fits[device] = fit(own.held.present().slots, old, new, halo);
+            rings[device] = Some(own.held.present());
+        }
+        let situation = Situation {
+            before,
+            after: &after,
+            halo,
+            units: host.units,
+            copies: &copies,
+            host_has_all: host.has_all,
+        };
+        let is_there = |device: usize| context.devices[device].alive && rings[device].is_some();
+        let moves = situation.moves(is_there, |from, to| {
+            fits[from] && fits[to] && context.is_direct(from, to)
+        });
+        let mut arrivals = Arrivals::default();
+        for (device, own) in self.devices.iter_mut() {
+            let purpose = Purpose::new(device, MAIN, step, MOVE);
+            for units in &moves.to_host[device] {
+                if context.devices[device].alive {
+                    let reads = host.reads(units.clone(), 0, &own.held.present());
+                    arrivals.add(units, context.submit_each(purpose, reads, &[])?);
+                }
+            }
+        }
+        let mut leaving: Vec<Vec<EventId>> = vec![Vec::new(); devices];
+        for (device, own) in self.devices.iter_mut() {
+            if !context.devices[device].alive {
+                continue;
+            }
+            let new = &after.held[device];
+            if *new != before.held[device] {
+                own.hold(new.clone());
+            }
+            let ring = own.held.present();
+            for need in &moves.to_device[device] {
+                let units = need.units.clone();
+                let label = if need.is_own { MOVE } else { HALO };
+                let purpose = Purpose::new(device, MAIN, step, label);
+                match need.from.and_then(|from| Some((from, rings[from]?))) {
+                    Some((from, source)) => {
+                        let commands = copies_of(host.unit_bytes, units, &source, &ring);
+                        leaving[from].extend(context.submit_each(purpose, commands, &[])?);
+                    }
+                    None => {
+                        let wait = arrivals.of(&units);
+                        context.submit_each(purpose, host.writes(units, &ring), &wait)?;
+                    }
+                }
+            }
+        }
+        for (device, own) in self.devices.iter_mut() {
+            own.leaving = std::mem::take(&mut leaving[device]);
+            own.copies = std::mem::take(&mut copies[device]);
+            let needs = moves.to_device[device].iter();
+            let direct = needs.filter(|need| need.from.is_some());
+            let received = direct.map(|need| need.units.clone());
+            own.copies.received.extend(received);
+        }
+        Ok(arrivals)
+    }
+
+    /// Copies edges of the next version to the devices that read them, where a direct way
+    /// leads. A device's own queue has these copies behind its launches, which read
+    /// what they overwrite.
+    pub(super) fn send_edges(
+        &mut self,
+        context: &mut Context,
+        step: u32,
+    ) -> Result<(), CorunError> {
+        let (unit_bytes, all) = (self.host.unit_bytes, self.host.units);
+        let halo = self.beside.superstep;
+        let steps = self.supersteps.length(step);
+        let held = context.layout.held.clone();
+        let mut copied: Vec<Vec<EventId>> = vec![Vec::new(); held.len()];
+        let mut sources = Vec::new();
+        for (from, own) in self.devices.iter_mut() {
+            if context.devices[from].alive && !own.edges.is_empty() {
+                sources.push((from, own.held.next(steps), own.edges.clone()));
+            }
+        }
+        for (device, own) in self.devices.iter_mut() {
+            if held[device].is_empty() {
+                continue;
+            }
+            let ring = own.held.next(steps);
+            let purpose = Purpose::new(device, MAIN, step, HALO);
+            for near in halos(&held[device], halo, all) {
+                for (from, source, edges) in &sources {
+                    let units = common(&near, &held[*from]);
+                    if units.is_empty()
+                        || !context.devices[device].alive
+                        || !context.is_direct(*from, device)
+                    {
+                        continue;
+                    }
+                    let of = edges
+                        .iter()
+                        .filter(|(edge, _)| !common(edge, &units).is_empty());
+                    let wait: Vec<EventId> = of.map(|(_, event)| *event).collect();
+                    let commands = copies_of(unit_bytes, units.clone(), source, &ring);
+                    copied[*from].extend(context.submit_each(purpose, commands, &wait)?);
+                    own.next_copies.received.push(units);
+                }
+            }
+        }
+        // Devices that do not wait for a barrier may overwrite the edges before.
+        for (device, own) in self.devices.iter_mut() {
+            own.leaving = std::mem::take(&mut copied[device]);
+        }
+        Ok(())
+    }
+}
+
+/// Copies of `units` from one device's ring to another one's.
+fn copies_of(
+    unit_bytes: u64,
+    units: Range<u64>,
+    from: &Ring,
+    to: &Ring,
+) -> Vec<(Range<u64>, Command)> {
+    let (Memory::Device(source), Memory::Device(target)) = (from.memory, to.memory) else {
+        return Vec::new();
+    };
+    let runs = from.runs(units).flat_map(|(run, _)| to.runs(run));
+    let copy = |(run, slot): (Range<u64>, u64)| {
+        let command = Command::Copy {
+            from: Location::device(source, from.slot_of(run.start) * unit_bytes),
+            to: Location::device(target, slot * unit_bytes),
+            rows: Rows::one((run.end - run.start) * unit_bytes),
+        };
+        (run, command)
+    };
+    runs.map(copy).collect()
 }
 
 #[cfg(test)]

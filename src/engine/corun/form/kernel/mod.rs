@@ -2,7 +2,7 @@
 //! the memory of devices that have their own.
 //!
 //! Devices that share the host's memory compute in it, in place. Each of the
-//! others has an *image* of every buffer (`images`); a launch with a global
+//! others has an *image* of every buffer (`slices`); a launch with a global
 //! offset works on it as the undivided one would. What a launch needs is
 //! written before it where the image lacks it, and what it wrote comes back:
 //! of a buffer that is divided as the work is, the units' slices behind each
@@ -18,26 +18,23 @@
 //!
 //! The examination holds for the data that it has seen. Where stores depend on data that
 //! change, two images may have unlike changes of one byte. Then the step runs again from
-//! its base, undivided (`again`).
+//! its base, undivided (`undivided`).
 
-mod again;
-mod copy;
 mod examine;
-mod images;
 mod slices;
-mod trial;
-mod verify;
+mod undivided;
 
 pub use examine::{Examined, SliceTrials, examine};
-pub use images::lacking;
-pub use verify::undivided;
+pub use slices::lacking;
+pub use undivided::undivided;
 
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-use super::{Arrivals, Form, Later, OnDevices, Space, too_small};
+use self::slices::Images;
+use self::undivided::{Clash, Clashes};
+use super::{Arrivals, Form, Later, OnDevices, Space, data, too_small};
 use crate::corun::context::{Context, Purpose};
-use crate::corun::host_memory::data;
 use crate::corun::layout::Layout;
 use crate::corun::memory::QUEUES;
 use crate::corun::{CorunError, GATHER, INPUT, Options};
@@ -47,8 +44,6 @@ use crate::scope::RuntimeScope;
 use crate::verify::Compared;
 use crate::workload::Divisible;
 use crate::workload::kernel::{UserKernel, ranges};
-use again::{Clash, Clashes};
-use images::Images;
 use pdawl_core::graph::spec::Direction;
 
 /// A buffer of a kernel in host memory.
@@ -213,7 +208,7 @@ impl<'a> KernelForm<'a> {
     fn reset_results(&mut self, context: &mut Context) -> Result<(), CorunError> {
         for buffer in self.buffers.iter().filter(|b| b.direction.writes()) {
             let HostBuffer { base, result, .. } = *buffer;
-            copy::copy(&mut *context.runtime, base, result, buffer.bytes)?;
+            slices::copy(&mut *context.runtime, base, result, buffer.bytes)?;
         }
         Ok(())
     }

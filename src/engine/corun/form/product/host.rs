@@ -5,14 +5,12 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::division::MOST_SUMS;
-use super::store::{Slots, Store, runs};
+use super::store::{MOST_SUMS, Slots, Store, runs};
 use super::sums::{by_units, squares, total};
 use crate::codelet::Precision;
 use crate::codelet::spmv::UnitSums;
 use crate::corun::context::{Context, MAIN, Purpose};
-use crate::corun::form::{Later, When};
-use crate::corun::host_memory::{PIECE, data, pieces, poison};
+use crate::corun::form::{Later, PIECE, When, data, pieces, poison};
 use crate::corun::{CorunError, VECTOR};
 use crate::matrix::Csr;
 use crate::runtime::{AdoptedMemory, BufferId, Command, HostMemoryId, Memory, Runtime, Value};

@@ -2,8 +2,8 @@
 //! unit, in the memory of the devices that compute it; vectors are whole
 //! everywhere.
 //!
-//! `host` is what lies in host memory, `store` a device's memory, and
-//! `division` how that is divided. `exchange` has what moves between steps:
+//! `host` is what lies in host memory, and `store` a device's memory
+//! and how that is divided. `exchange` has what moves between steps:
 //! units that change hands and, where a result is the next step's vector, the
 //! parts of it that others read. Here is what a step takes: launches, chunks,
 //! results.
@@ -13,7 +13,6 @@
 //! than the number, to which no direct way leads from there. Each device has the
 //! numbers of its own rows, except for rows cut into pieces, which the host adds up.
 
-mod division;
 mod exchange;
 mod host;
 mod store;
@@ -22,11 +21,10 @@ mod sums;
 use std::ops::Range;
 use std::sync::atomic::AtomicBool;
 
-pub use division::{ProductDivision, ProductEstimate, fixed_bytes, lacking};
+pub use store::{ProductDivision, ProductEstimate, fixed_bytes, lacking};
 
-use super::{Arrivals, Form, Later, OnDevices, Space, When, too_small};
+use super::{Arrivals, Form, Later, OnDevices, Space, When, data, too_small};
 use crate::corun::context::{Context, HELD_QUEUES, MAIN, Purpose, READS};
-use crate::corun::host_memory::data;
 use crate::corun::layout::{Layout, length};
 use crate::corun::memory::memory_limit;
 use crate::corun::{CorunError, EDGE, GATHER, Options, VECTOR};

@@ -1,15 +1,13 @@
 //! NVRTC, NVIDIA's compiler of CUDA C++, for kernels in OpenCL C where NVIDIA's OpenCL is not
 //! installed.
 //!
-//! * `library` finds it and calls it, `options` are its options.
+//! * `library` finds it and calls it.
 //! * `header/` declares OpenCL C in C++: work-items, vectors, functions. `source` rewrites
 //!   what a declaration cannot do.
-//! * `ptx` writes the result as OpenCL's compiler does, so that the same translation
+//! * The result is written as OpenCL's compiler does, so that the same translation
 //!   ([`super::ptx`]) makes kernels of it.
 
 mod library;
-mod options;
-mod ptx;
 mod source;
 
 #[cfg(test)]
@@ -90,10 +88,10 @@ impl Nvrtc {
         let made = source::rewrite(source.text()).and_then(|rewritten| {
             let separate = rewritten.keeps_operations_separate;
             let given = format!("{} -DPDAWL_NV_CAPABILITY={capability}", source.options());
-            let options = options::options(&given, capability, separate)?;
+            let options = options(&given, capability, separate)?;
             let text = with_header(&rewritten, &options.macros, source.file());
             let ptx = self.0.compile(&text, source.file(), &options.all)?;
-            Ok(ptx::as_of_opencl(&ptx))
+            Ok(as_of_opencl(&ptx))
         });
         made.map_err(|why| {
             format!(
@@ -120,4 +118,158 @@ fn with_header(source: &source::Rewritten, macros: &str, file: &str) -> String {
         "namespace opencl {{ namespace program {{\n{macros}#line 1 \"{file}\"\n{source}\n}} }}\n"
     ));
     text
+}
+
+// PTX of NVRTC in the form in which NVIDIA's OpenCL compiler writes it, which
+// `crate::runtime::cuda::ptx` translates.
+//
+// The header (`header/`) leaves two marks that no other kernel has: arguments of 256 bytes
+// for local memory, and groups whose size along each axis is in the bits of one number.
+
+/// The declaration of an argument in local memory.
+const LOCAL: &str = ".param .align 256 .b8 ";
+const LOCAL_SIZE: &str = "[256]";
+
+/// Bits of each axis in the size of a group, as `language.cuh` writes them.
+const AXIS: u32 = 11;
+
+/// PTX as OpenCL's.
+fn as_of_opencl(ptx: &str) -> String {
+    let mut text = String::with_capacity(ptx.len());
+    for line in ptx.split_inclusive('\n') {
+        match local_argument(line).or_else(|| group(line)) {
+            Some(line) => text.push_str(&line),
+            None => text.push_str(line),
+        }
+    }
+    text
+}
+
+fn local_argument(line: &str) -> Option<String> {
+    let (before, rest) = line.split_once(LOCAL)?;
+    let (name, after) = rest.split_once(LOCAL_SIZE)?;
+    Some(format!(
+        "{before}.param .u64 .ptr .shared .align 1 {name}{after}"
+    ))
+}
+
+fn group(line: &str) -> Option<String> {
+    let size = line.trim().strip_prefix(".maxntid ")?.split(',').next()?;
+    let size: u32 = size.trim().parse().ok()?;
+    let mask = (1 << AXIS) - 1;
+    let [x, y, z] = [size & mask, size >> AXIS & mask, size >> (2 * AXIS)];
+    Some(format!(".reqntid {x}, {y}, {z}\n"))
+}
+
+/// What the options of a program become.
+#[derive(Debug, Default)]
+struct Options {
+    /// NVRTC's.
+    pub all: Vec<String>,
+    /// The macros, as lines of a source. As options they would also change the header.
+    pub macros: String,
+}
+
+/// NVRTC's options for a program: `given` are OpenCL's, `capability` is ten times the compute
+/// capability to compile for, and `keeps_operations_apart` says that no multiplication and
+/// addition may become one operation.
+///
+/// Division and square root of singles have the precision that OpenCL asks for, which is less
+/// than that of a rounded result, and small numbers are not replaced by zero.
+///
+/// # Errors
+/// An option that NVRTC has nothing for.
+fn options(
+    given: &str,
+    capability: u32,
+    keeps_operations_separate: bool,
+) -> Result<Options, String> {
+    let mut macros = String::new();
+    let (mut is_rounded, mut is_flushed, mut is_fast) = (false, false, false);
+    let mut words = words(given)?.into_iter();
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "-D" | "-U" => {
+                let name = words.next();
+                let name = name.ok_or_else(|| format!("the option {word} lacks a name"))?;
+                add_macro(&format!("{word}{name}"), &mut macros);
+            }
+            "-cl-fp32-correctly-rounded-divide-sqrt" => is_rounded = true,
+            "-cl-denorms-are-zero" => is_flushed = true,
+            "-cl-fast-relaxed-math" => is_fast = true,
+            // Operations are fused anyway where the source allows it. The others allow what
+            // NVRTC does not do.
+            "-cl-mad-enable"
+            | "-cl-no-signed-zeros"
+            | "-cl-unsafe-math-optimizations"
+            | "-cl-finite-math-only"
+            | "-cl-strict-aliasing"
+            | "-cl-opt-disable"
+            | "-cl-kernel-arg-info"
+            | "-cl-nv-verbose"
+            | "-w" => {}
+            word if word.starts_with("-cl-std=CL1.") => {}
+            word if word.starts_with("-D") || word.starts_with("-U") => {
+                add_macro(word, &mut macros);
+            }
+            word => return Err(format!("NVRTC has nothing for the option {word}")),
+        }
+    }
+    let mut all = vec![
+        format!("--gpu-architecture=compute_{capability}"),
+        "--std=c++17".to_owned(),
+        "--device-as-default-execution-space".to_owned(),
+        // Pragmas and attributes of OpenCL.
+        "--disable-warnings".to_owned(),
+        format!("--fmad={}", !keeps_operations_separate),
+        format!("--prec-div={is_rounded}"),
+        format!("--prec-sqrt={is_rounded}"),
+        format!("--ftz={}", is_flushed || is_fast),
+    ];
+    if is_fast {
+        macros.push_str("#define __FAST_RELAXED_MATH__ 1\n");
+        // Functions of singles are the device's own.
+        all.push("--use_fast_math".to_owned());
+    }
+    Ok(Options { all, macros })
+}
+
+/// Adds the line of an option `-DNAME`, `-DNAME=VALUE` or `-UNAME`.
+fn add_macro(option: &str, lines: &mut String) {
+    let (kind, definition) = option.split_at(2);
+    let line = match (kind, definition.split_once('=')) {
+        ("-U", _) => format!("#undef {definition}\n"),
+        (_, Some((name, value))) => format!("#define {name} {value}\n"),
+        (_, None) => format!("#define {definition} 1\n"),
+    };
+    lines.push_str(&line);
+}
+
+/// The words of a command line; what is quoted is one.
+fn words(line: &str) -> Result<Vec<String>, String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut quote = None;
+    let mut is_one = false;
+    for c in line.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), c) => word.push(c),
+            (None, '"' | '\'') => (quote, is_one) = (Some(c), true),
+            (None, c) if c.is_whitespace() => {
+                if is_one || !word.is_empty() {
+                    words.push(std::mem::take(&mut word));
+                }
+                is_one = false;
+            }
+            (None, c) => word.push(c),
+        }
+    }
+    if quote.is_some() {
+        return Err(format!("a quote of the options `{line}` does not end"));
+    }
+    if is_one || !word.is_empty() {
+        words.push(word);
+    }
+    Ok(words)
 }

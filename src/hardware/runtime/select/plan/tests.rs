@@ -2,7 +2,7 @@ use super::*;
 use crate::machine::Device;
 use crate::machine::host::CoreLocation;
 use crate::machine::{RuntimeKind, SubDeviceSupport};
-use crate::runtime::gpu_identity::GpuIdentity;
+use crate::runtime::ids::GpuIdentity;
 
 fn offer(platform: usize, device: usize, kind: DeviceKind, units: u32, fp64: bool) -> FoundDevice {
     let divisible = kind == DeviceKind::Cpu;

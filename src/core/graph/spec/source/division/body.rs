@@ -2,14 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::Indivisible;
-use super::flow::{Flow, Node};
-use super::place::{after, before, is_global_word, is_loaded, is_variable, outside_of_subscripts};
-use super::statements::{Body, Statement, read};
+use super::statements::{
+    Body, Statement, after, before, is_global_word, is_loaded, is_variable, outside_of_subscripts,
+    read,
+};
+use super::{Flow, Indivisible, Node};
 use crate::codelet::AddressSpace;
 use crate::graph::spec::source::function::{Function, close, parts};
-use crate::graph::spec::source::token::{Token, is_name};
 use crate::graph::spec::source::usage::{ASSIGNMENTS, Known, is_operand};
+use crate::graph::spec::source::{Token, is_name};
 
 /// Functions of the language that write through pointers to private or local memory.
 const WRITERS: [&str; 6] = ["fract", "frexp", "modf", "sincos", "lgamma_r", "remquo"];

@@ -11,17 +11,15 @@
 //! so a trial tells it for all of them. All assignments to a variable count wherever they
 //! stand, with the conditions around them. What is not understood counts as data.
 //!
-//! * `statements` reads a function's body, `flow` is the graph of values, `body` adds a
-//!   function to it, and `place` has where in expressions names stand.
+//! * `statements` reads a function's body and finds where in expressions names
+//!   stand, and `body` adds a function to the graph of values.
 
 mod body;
-mod flow;
-mod place;
 mod statements;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use thiserror::Error;
 
@@ -30,8 +28,6 @@ use super::preprocess::Seen;
 use super::usage::{Known, follow};
 use super::{function, usage};
 use crate::codelet::AddressSpace;
-
-use flow::{Flow, Node};
 
 /// Why the groups of a kernel must not run separately, by its text.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -304,4 +300,67 @@ fn is_local(function: &Function, word: &str) -> bool {
         );
         declares && statement.iter().any(|token| token == word)
     })
+}
+
+// What the values of a kernel are made of: a graph from each value to those that it may
+// depend on, wherever and whenever in the kernel they arise.
+
+/// A value, by function and name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Node<'a> {
+    /// A variable with all that is in it. Of a pointer to global memory, the address.
+    Value(&'a str, &'a str),
+    /// The address in a pointer to local or private memory.
+    Address(&'a str, &'a str),
+    /// What was loaded from global memory through a pointer.
+    Data(&'a str, &'a str),
+    /// What a function returns.
+    Returned(&'a str),
+    /// A condition of a function. The first one is that it was called, and has not
+    /// returned.
+    Guard(&'a str, usize),
+    /// Something that depends on the order in which work-items run.
+    Chance,
+}
+
+/// The graph, and the values that matter.
+#[derive(Default)]
+struct Flow<'a> {
+    from: BTreeMap<Node<'a>, BTreeSet<Node<'a>>>,
+    /// What the addresses of stores to global memory are made of, and the conditions on
+    /// which they happen.
+    pub stores: BTreeSet<Node<'a>>,
+    /// What must not be changed for a trial: what addresses and conditions are made of.
+    pub fixed: BTreeSet<Node<'a>>,
+    /// What decides which memory is touched, and how often a loop runs.
+    pub touches: BTreeSet<Node<'a>>,
+    /// What may divide a whole number.
+    pub divisors: BTreeSet<Node<'a>>,
+}
+
+impl<'a> Flow<'a> {
+    /// A value may depend on others.
+    pub fn depends(&mut self, value: Node<'a>, on: impl IntoIterator<Item = Node<'a>>) {
+        self.from.entry(value).or_default().extend(on);
+    }
+
+    /// All that some values depend on, themselves included.
+    pub fn all(&self, values: &BTreeSet<Node<'a>>) -> BTreeSet<Node<'a>> {
+        let mut found = values.clone();
+        let mut open: Vec<Node<'a>> = values.iter().copied().collect();
+        while let Some(node) = open.pop() {
+            let address = match node {
+                // Where something was loaded depends on the pointer.
+                Node::Data(function, name) => Some(Node::Value(function, name)),
+                _ => None,
+            };
+            let from = self.from.get(&node).into_iter().flatten().copied();
+            for next in from.chain(address) {
+                if found.insert(next) {
+                    open.push(next);
+                }
+            }
+        }
+        found
+    }
 }

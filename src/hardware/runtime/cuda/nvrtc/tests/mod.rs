@@ -189,3 +189,115 @@ fn macros_of_options_do_not_change_the_header() {
     let source = KernelSource::new(text, "test.cl", "f", options);
     assert_eq!(translated(nvrtc, &source, 80).kernels.len(), 1);
 }
+
+const OF_NVRTC: &str = ".version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(
+\t.param .u64 k_param_0,
+\t.param .align 256 .b8 k_param_1[256],
+\t.param .align 16 .b8 k_param_2[16]
+)
+.maxntid 4210720, 1, 1
+{
+\tld.param.u64 \t%rd1, [k_param_1];
+\tret;
+}
+";
+
+#[test]
+fn local_memory_and_groups_are_as_opencl_has_them() {
+    let text = as_of_opencl(OF_NVRTC);
+    assert!(
+        text.contains(".param .u64 .ptr .shared .align 1 k_param_1,\n"),
+        "{text}"
+    );
+    assert!(text.contains("\n)\n.reqntid 32, 8, 1\n{"), "{text}");
+    assert_eq!(text.lines().count(), OF_NVRTC.lines().count());
+    let kernels = translate(&text).unwrap().kernels;
+    assert_eq!(kernels[0].group, Some([32, 8, 1]));
+    assert_eq!(
+        kernels[0].parameters,
+        [
+            Parameter::Value { bytes: 8 },
+            Parameter::Local { bytes: 8 },
+            Parameter::Value { bytes: 16 }
+        ]
+    );
+}
+
+#[test]
+fn other_lines_stay() {
+    let plain = OF_NVRTC
+        .replace("256", "128")
+        .replace(".maxntid 4210720, 1, 1\n", "");
+    assert_eq!(as_of_opencl(&plain), plain);
+}
+
+fn of(given: &str, is_separate: bool) -> Options {
+    options(given, 80, is_separate).unwrap()
+}
+
+fn assert_has(options: &Options, expected: &[&str]) {
+    for option in expected {
+        assert!(
+            options.all.iter().any(|own| own == option),
+            "{option}: {options:?}"
+        );
+    }
+}
+
+#[test]
+fn macros_and_meanings_are_kept() {
+    let plain = of(
+        "-DA=1 -D B -cl-std=CL1.2 -cl-mad-enable -D'C=a b' -UD",
+        false,
+    );
+    assert_eq!(
+        plain.macros,
+        "#define A 1\n#define B 1\n#define C a b\n#undef D\n"
+    );
+    assert_eq!(plain.all[0], "--gpu-architecture=compute_80");
+    assert_has(
+        &plain,
+        &[
+            "--fmad=true",
+            "--prec-div=false",
+            "--prec-sqrt=false",
+            "--ftz=false",
+        ],
+    );
+    assert_has(&of("-cl-mad-enable", true), &["--fmad=false"]);
+    let exact = of(
+        "-cl-fp32-correctly-rounded-divide-sqrt -cl-denorms-are-zero",
+        false,
+    );
+    assert_has(
+        &exact,
+        &["--prec-div=true", "--prec-sqrt=true", "--ftz=true"],
+    );
+}
+
+#[test]
+fn fast_mathematics_does_not_fuse_what_is_to_stay_separate() {
+    let fast = of("-cl-fast-relaxed-math", true);
+    assert_has(&fast, &["--use_fast_math", "--fmad=false"]);
+    assert_eq!(fast.macros, "#define __FAST_RELAXED_MATH__ 1\n");
+}
+
+#[test]
+fn what_nvrtc_does_not_have_is_named() {
+    for (given, part) in [
+        (
+            "-cl-single-precision-constant",
+            "-cl-single-precision-constant",
+        ),
+        ("-cl-std=CL2.0", "-cl-std=CL2.0"),
+        ("-I include", "-I"),
+        ("-D", "lacks a name"),
+        ("-DA='b", "does not end"),
+    ] {
+        let why = options(given, 80, false).unwrap_err();
+        assert!(why.contains(part), "{why}");
+    }
+}
