@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::args::Format;
 use super::exec::attended;
 use super::failure::Failure;
-use super::integer::integer;
+use super::size::integer;
 use super::{interrupt, terminal};
 
 const EXAMPLES: &str = "Examples:\n  pdawl bench --vary strategy=cpu,gpu,dawl run stencil --size \

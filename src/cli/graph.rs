@@ -13,10 +13,10 @@ use pdawl::trace::Trace;
 use super::args::{Format, MachineArgs};
 use super::failure::Failure;
 use super::files::{PreparedFiles, TraceFiles};
-use super::integer::integer;
 use super::machine_session::{self, Needs};
 use super::paths::Paths;
 use super::saves::{SavedResult, Saves};
+use super::size::integer;
 use super::{interrupt, terminal};
 
 /// The options of commands that run graphs.

@@ -1,9 +1,10 @@
 //! The arguments that describe a stencil's grid, and the stencil that they give.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use pdawl::codelet::stencil::Precision;
+use pdawl::codelet::stencil::{Dimensions, Precision};
 use pdawl::matrix::npy::NpyMatrix;
 use pdawl::quantity::Bytes;
 use pdawl::report::Workload;
@@ -11,11 +12,9 @@ use pdawl::workload::stencil::{Stencil, StencilError, check_finite};
 use pdawl::workload::{Divisible, Supersteps};
 
 use super::cluster::is_first;
-use super::coefficients::Coefficients;
 use super::failure::Failure;
-use super::integer::integer;
 use super::saves::KeptArray;
-use super::size::ByteSize;
+use super::size::{ByteSize, integer};
 
 /// The default number of points along an axis, in 2-D and 3-D: 2^24 points in all.
 const DEFAULT_2D: u64 = 4096;
@@ -398,6 +397,38 @@ fn needed(stencil: &Stencil, grids: u64) -> u64 {
     grid.saturating_mul(grids)
 }
 
+/// The factors of a point and its neighbours, 5 in 2-D or 7 in 3-D.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Coefficients(pub Vec<f64>);
+
+impl FromStr for Coefficients {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers: Vec<&str> = text.split(',').map(str::trim).collect();
+        let [flat, solid] = [Dimensions::Two, Dimensions::Three].map(Dimensions::neighbourhood);
+        if ![flat.len(), solid.len()].contains(&numbers.len()) {
+            return Err(format!(
+                "{} numbers; write {} in 2-D ({}) or {} in 3-D (those, {})",
+                numbers.len(),
+                flat.len(),
+                flat.join(", "),
+                solid.len(),
+                solid[flat.len()..].join(", ")
+            ));
+        }
+        let parsed = numbers.iter().zip(solid).map(|(number, point)| {
+            let wrong = |why: &str| format!("the coefficient of {point}, '{number}', {why}");
+            let parsed: f64 = (number.parse()).map_err(|_| wrong("is not a number"))?;
+            match parsed.is_finite() {
+                true => Ok(parsed),
+                false => Err(wrong("is not finite")),
+            }
+        });
+        Ok(Self(parsed.collect::<Result<_, String>>()?))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, FromArgMatches, Parser};
@@ -487,6 +518,33 @@ mod tests {
         ] {
             let message = shape(line, MUCH).unwrap_err();
             assert!(message.contains(part), "{line}: {message}");
+        }
+    }
+
+    use super::*;
+
+    #[test]
+    fn five_or_seven_finite_numbers() {
+        let of = |text: &str| text.parse::<Coefficients>();
+        assert_eq!(
+            of("-1, .5,2e-3,0,1"),
+            Ok(Coefficients(vec![-1.0, 0.5, 0.002, 0.0, 1.0]))
+        );
+        assert_eq!(of("1,2,3,4,5,6,7").unwrap().0.len(), 7);
+        for (text, part) in [
+            (
+                "1,2,3",
+                "3 numbers; write 5 in 2-D (centre, north, south, west, east) or 7",
+            ),
+            ("1,2,3,4,5,6", "6 numbers"),
+            ("", "1 numbers"),
+            ("1,2,x,4,5", "of south, 'x', is not a number"),
+            ("1,2,3,4,5,6,nan", "of above, 'nan', is not finite"),
+            ("inf,2,3,4,5", "of centre, 'inf', is not finite"),
+            ("1,2,3,4,", "of east, '', is not a number"),
+        ] {
+            let error = of(text).unwrap_err();
+            assert!(error.contains(part), "{text}: {error}");
         }
     }
 }

@@ -1,15 +1,12 @@
 //! The command line, with one file for each subcommand. Nothing else prints.
 //!
-//! * `args`, `grid`, `product`, `size` and `integer` are what
-//!   users type; a `workload` is prepared from it.
-//! * `machine_session` says which devices a session of a command opens, real or simulated, and
-//!   `memory_budget` is the host's memory that it may use.
+//! * `args`, `grid`, `product` and `size` are what users type; a `workload` is prepared from it.
+//! * `machine_session` says which devices a session of a command opens, real or simulated.
 //! * `output` writes files whole or not at all, and `paths` refuses an output that
 //!   would overwrite another file of the command. `files` are traces and charts, and
-//!   `saved_report` reports a file that was saved.
+//!   `saved_report` reports a file that was saved, and how it was made.
 //! * `place` refuses the options that do nothing where a workload runs.
-//! * `terminal` prints, `interrupt` handles Ctrl-C, `failure` is the error type
-//!   of commands, and `invocation` records how a file was made.
+//! * `terminal` prints, `interrupt` handles Ctrl-C, and `failure` is the error type of commands.
 //!
 //! Exit status: 0 success, 1 failure, 2 wrong usage, 130 interrupted, 143
 //! and 129 ended by SIGTERM and SIGHUP. `exec` returns the status of its program.
@@ -19,7 +16,6 @@ mod bench;
 mod chart;
 mod cluster;
 mod clusters;
-mod coefficients;
 mod completions;
 mod devices;
 mod divided;
@@ -28,14 +24,11 @@ mod failure;
 mod files;
 mod graph;
 mod grid;
-mod integer;
 mod interrupt;
-mod invocation;
 mod machine;
 mod machine_session;
 mod man;
 mod matrix;
-mod memory_budget;
 mod model;
 mod operation;
 mod output;

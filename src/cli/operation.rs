@@ -18,8 +18,8 @@ use super::cluster::{
 };
 use super::failure::Failure;
 use super::files::TraceFiles;
-use super::integer::integer;
 use super::paths::Paths;
+use super::size::integer;
 
 /// The policy by default.
 pub const POLICY: &str = "locality";

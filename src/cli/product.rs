@@ -17,9 +17,9 @@ use pdawl::workload::spmv::{DAMPING, Form, Options, Spmv, SpmvError, arrange};
 use super::args::Format;
 use super::failure::Failure;
 use super::grid::{MemoryBudget, PrecisionArg};
-use super::integer::integer;
-use super::matrix::load;
+use super::matrix;
 use super::saves::KeptArray;
+use super::size::integer;
 
 /// A matrix and steps.
 #[derive(Clone, Debug, Args)]
@@ -27,8 +27,8 @@ use super::saves::KeptArray;
 pub struct Product {
     /// The matrix: a Matrix Market file, a look-alike such as
     /// like:circuit5M@0.1, or a generator such as rmat:20,16
-    #[arg(long, value_name = "MATRIX", help = "The matrix", long_help = load::SOURCES,
-          value_parser = load::source())]
+    #[arg(long, value_name = "MATRIX", help = "The matrix", long_help = matrix::SOURCES,
+          value_parser = matrix::source())]
     matrix: MatrixSource,
 
     /// Iterate x = A x / |A x| and estimate the largest eigenvalue, instead of
@@ -161,7 +161,7 @@ impl Product {
             memory,
             ..self.matrix.clone()
         };
-        let loaded = load::load(&source, format, stop)?;
+        let loaded = matrix::load(&source, format, stop)?;
         Ok(Matrix {
             name: loaded.name,
             csr: loaded.csr,
@@ -279,7 +279,7 @@ fn needed(spmv: &Spmv) -> u64 {
 #[derive(Debug, clap::Args)]
 pub struct Ranking {
     /// The links: an entry of the matrix is a link from its row's vertex to its column's
-    #[arg(long, value_name = "MATRIX", long_help = long_help(), value_parser = load::source())]
+    #[arg(long, value_name = "MATRIX", long_help = long_help(), value_parser = matrix::source())]
     matrix: MatrixSource,
 
     /// The probability that a visitor follows a link
@@ -303,7 +303,7 @@ fn long_help() -> String {
     format!(
         "The links: an entry of the matrix is a link from its row's vertex to its column's, \
          whatever its value is. {}",
-        load::SOURCES
+        matrix::SOURCES
     )
 }
 

@@ -1,7 +1,8 @@
 //! The report `pdawl-saved/1` of a command that wrote a machine file, a cluster file, a
-//! model or a chart.
+//! model or a chart; the command line and the time, for files that record their origin.
 
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -39,4 +40,19 @@ impl SavedReport<'_> {
     pub fn print(&self, format: Format, text: &str) -> Result<(), Failure> {
         terminal::print_report(format, self, |_| text.to_owned())
     }
+}
+
+/// The command line, such as `pdawl train --machine k40`.
+pub fn command_line() -> String {
+    let words = crate::arguments().iter().skip(1);
+    let words: Vec<String> = words.map(|w| w.to_string_lossy().into_owned()).collect();
+    format!("pdawl {}", words.join(" "))
+}
+
+/// Seconds since 1970 in UTC.
+pub fn now() -> u64 {
+    // A clock that is set before 1970 gives 0.
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_secs())
 }

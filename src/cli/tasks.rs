@@ -13,11 +13,11 @@ use super::args::{Format, MachineArgs};
 use super::failure::Failure;
 use super::files::TraceFiles;
 use super::graph::{self, shown};
-use super::integer::integer;
 use super::interrupt;
 use super::machine_session::{self, Needs};
 use super::operation::POLICY;
 use super::paths::Paths;
+use super::size::integer;
 
 const EXAMPLES: &str = "Examples:\n  pdawl run tasks --set matmul2d --n 40 --machine v100x2 \
                         --gpu-memory 500MiB\n  \

@@ -11,7 +11,7 @@ use pdawl::workload::transformer::{Form, MOST_HEADS, MOST_ROWS, Transformer};
 
 use super::failure::Failure;
 use super::graph::{self, GraphArgs, GraphRequest};
-use super::integer::integer;
+use super::size::integer;
 
 /// The remedy when memory does not suffice.
 const SMALLER: &str = "a smaller --beta, fewer --heads or --layers";

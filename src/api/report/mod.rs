@@ -17,8 +17,6 @@
 //! ANSI styles, which the command line drops where they are not wanted.
 
 #[cfg(feature = "text")]
-mod bars;
-#[cfg(feature = "text")]
 pub mod bench;
 #[cfg(feature = "text")]
 pub mod drawing;

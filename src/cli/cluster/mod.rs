@@ -1,6 +1,5 @@
 //! Workloads over the nodes of a cluster, real and simulated.
 
-mod alone;
 mod asked;
 mod files;
 mod joined;

@@ -9,7 +9,7 @@ use super::joined::JoinOptions;
 use super::run::{find, refuse_launched};
 use crate::args::MachineArgs;
 use crate::failure::Failure;
-use crate::integer::integer;
+use crate::size::integer;
 
 /// Long blocks on their way at once.
 const PREFETCH: u32 = 1;

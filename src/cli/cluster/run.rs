@@ -12,16 +12,18 @@ use pdawl::session;
 use pdawl::session::nodes::{
     AskedOperation, NodesOptions, NodesWork, Part, PartEnd, Sink, heard, simulate,
 };
+use pdawl::session::{GraphOptions, OperationOptions, Session};
+use pdawl::workload::task_set::Order;
 
-use super::alone;
 use super::asked::asked;
 use super::files::ResultFile;
 use super::joined::give_up;
 use super::options::{NodeOptions, at_rank, is_first};
-use crate::args::Format;
+use crate::args::{Format, MachineArgs};
 use crate::failure::{Failure, refused};
 use crate::files::{PreparedFiles, TraceFiles};
-use crate::machine_session::of_graph;
+use crate::graph::shown;
+use crate::machine_session::{self, Needs, of_graph};
 use crate::operation::OperationArgs;
 use crate::paths::Paths;
 use crate::{graph, interrupt, terminal};
@@ -138,7 +140,7 @@ pub fn run_job(
                 machine.devices = Some("host".to_owned());
             }
             let on = (*lone, &machine);
-            return alone::run(on, operation, prepared.results, prepared.paths);
+            return run_alone(on, operation, prepared.results, prepared.paths);
         }
         let files = job.files.prepare(&mut prepared.paths)?;
         refuse_launched()?;
@@ -180,7 +182,7 @@ pub fn run_job(
         Ok(Ready::Node(opened)) => *opened,
         Ok(Ready::Alone(prepared, operation, lone)) => {
             let on = (lone, &lone.machine);
-            let ran = alone::run(on, &operation, prepared.results, prepared.paths);
+            let ran = run_alone(on, &operation, prepared.results, prepared.paths);
             return ran.and(wire.finish().map_err(Failure::of));
         }
         // Another node has ended while this one prepared its part.
@@ -297,7 +299,7 @@ pub fn find(name: &str) -> Result<ClusterFile, Failure> {
 }
 
 /// The failure of a wrong result.
-pub(super) fn verdict(report: &Report) -> Result<(), Failure> {
+fn verdict(report: &Report) -> Result<(), Failure> {
     match &report.verification {
         Some(verification) if !verification.right => Err(Failure::failed(
             format!(
@@ -328,6 +330,68 @@ pub fn of_run(error: ClusterError, rank: usize) -> Failure {
         ClusterError::Runtime(error) => refused(error),
         ClusterError::Graph(error) => of_graph(error),
         error => Failure::of(error),
+    }
+}
+
+/// Runs an operation on one machine, this one or a simulated one. Prints the report, and writes
+/// what was asked for.
+///
+/// # Errors
+/// What does not fit in memory, what the engine refuses or cannot recover from, wrong
+/// results, and Ctrl-C.
+fn run_alone(
+    (job, machine): (&OperationArgs, &MachineArgs),
+    OperationJob { asked, values }: &OperationJob,
+    mut results: Vec<ResultFile>,
+    mut paths: Paths,
+) -> Result<(), Failure> {
+    let window = values.number("window").map(|tasks| tasks as usize);
+    graph::check_window(job.policy, window)?;
+    let operation = &asked.operation;
+    let files = job.files.prepare(&mut paths)?;
+    let stop = interrupt::listen()?;
+    let needs = Needs {
+        fp64: operation.fp64,
+        data: job.verify || !results.is_empty(),
+        seed: job.seed,
+    };
+    let named = machine_session::named(machine)?;
+    let mut session = Session::with(machine_session::options(machine, named, needs))?;
+    let run = GraphOptions {
+        window,
+        repeats: values.number("repeats").map(|runs| runs as u32),
+        faults: machine.fault.clone(),
+        gpu_memory: machine.gpu_memory.map(|size| size.0),
+        verify: job.verify,
+        traced: job.files.wanted(),
+        ..GraphOptions::of(job.policy)
+    };
+    let options = OperationOptions {
+        order: match values.word("order") {
+            Some("random") => Order::Random,
+            _ => Order::Natural,
+        },
+        tile: asked.tile,
+        seed: Some(job.seed),
+        inputs: asked.inputs.clone(),
+        ..run.into()
+    };
+    let sinks = results.iter_mut();
+    let outputs = sinks.map(|result| (result.space, result as &mut dyn Sink));
+    let outputs = outputs.collect();
+    let run = shown(job.format, "tasks", |progress| {
+        session.operate(operation, outputs, options, stop, progress)
+    });
+    let run = run?;
+    let written = match run.is_wrong() || run.interrupted {
+        true => Ok(()),
+        false => results.into_iter().try_for_each(ResultFile::finish),
+    };
+    let printed = graph::print(&run, run.trace(), job.format, files);
+    verdict(&run).and(written).and(printed)?;
+    match run.interrupted {
+        true => Err(Failure::Interrupted),
+        false => Ok(()),
     }
 }
 

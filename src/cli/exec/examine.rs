@@ -7,8 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use pdawl::runtime::opencl::{self, Loader};
 
-use super::environment::Environment;
-use super::layer::Layer;
+use super::environment::{Environment, Layer};
 use crate::failure::Failure;
 use crate::terminal;
 

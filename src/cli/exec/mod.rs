@@ -8,7 +8,6 @@
 mod collect;
 mod environment;
 mod examine;
-mod layer;
 mod program;
 
 use std::ffi::OsString;
@@ -146,7 +145,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         None => Ok(None),
     };
     let (report, trace) = (output(&args.report)?, output(&args.trace)?);
-    let layer = layer::find(args.layer.as_deref())?;
+    let layer = environment::find_layer(args.layer.as_deref())?;
     let folder = collect::folder()?;
     let environment = environment::of(args, &layer, folder.path());
     for note in examine::check(&layer, &environment)? {
@@ -172,7 +171,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-fn build(args: &Args, layer: &layer::Layer, ended: &Ended, collected: &Collected) -> ExecReport {
+fn build(
+    args: &Args,
+    layer: &environment::Layer,
+    ended: &Ended,
+    collected: &Collected,
+) -> ExecReport {
     let shown = |text: &OsString| text.to_string_lossy().into_owned();
     let mut notes = collected.notes.clone();
     if collected.processes.is_empty() {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use pdawl::matrix::{FileError, MatrixSource, Origin, Stats, is_binary, market, write_binary};
 use pdawl::report::matrix::{MatrixReport, Written};
 
-use super::load::{failure, load, source, with_progress};
 use super::stats::{Options, timed};
+use super::{failure, load, source, with_progress};
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::{interrupt, terminal};

@@ -5,11 +5,11 @@ use std::time::Instant;
 use pdawl::matrix::{MatrixSource, Stats};
 use pdawl::report::matrix::MatrixReport;
 
-use super::load::{SOURCES, load, source};
+use super::{SOURCES, load, source};
 use crate::args::Format;
 use crate::failure::Failure;
-use crate::integer::integer;
 use crate::size::ByteSize;
+use crate::size::integer;
 use crate::{interrupt, terminal};
 
 pub const EXAMPLES: &str = "Examples:\n  pdawl matrix stats memplus.mtx.gz\n  \

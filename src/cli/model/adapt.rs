@@ -20,9 +20,9 @@ use super::Source;
 use crate::args::{Format, noise};
 use crate::failure::Failure;
 use crate::grid::PrecisionArg;
-use crate::integer::integer;
 use crate::profile::{self, Budget, ProfileOptions, SessionOptions};
-use crate::{interrupt, invocation, terminal};
+use crate::size::integer;
+use crate::{interrupt, saved_report, terminal};
 
 /// Configurations of a kind that the runs are chosen from.
 const CANDIDATES: u32 = 200;
@@ -98,7 +98,7 @@ pub fn run(store: &ModelStore, args: &Args) -> Result<(), Failure> {
         name: &name,
         machine: calibration.profiled.machine(),
         simulated: calibration.profiled.is_simulated(),
-        trained_at: invocation::now(),
+        trained_at: saved_report::now(),
         provenance: profile::provenance(&calibration.profiled),
         adapted: Some(Adapted {
             machine: foreign.bundle.machine.clone(),

@@ -11,8 +11,8 @@ use pdawl::profile::ModelKind;
 
 use crate::args::noise;
 use crate::grid::{PrecisionArg, points};
-use crate::integer::integer;
 use crate::size::ByteSize;
+use crate::size::integer;
 
 /// The options of every profile: where it runs, how long, and where rows are kept.
 #[derive(Clone, Debug, Args)]

@@ -15,9 +15,9 @@ use super::session::{Opened, free_memory};
 use super::{ProfileOptions, SessionOptions};
 use crate::args::Format;
 use crate::failure::Failure;
-use crate::integer::integer;
-use crate::matrix::load::source;
+use crate::matrix::source;
 use crate::product::fraction;
+use crate::size::integer;
 use crate::terminal;
 
 /// The greatest number of repeats of `pdawl train`: more matrices improve a model

@@ -17,7 +17,7 @@ use pdawl_profiler::dataset::{Appender, Provenance};
 
 use super::{SessionOptions, machine};
 use crate::failure::Failure;
-use crate::{invocation, terminal};
+use crate::{saved_report, terminal};
 
 /// A machine that can be profiled as asked.
 pub struct Opened {
@@ -221,6 +221,6 @@ pub fn provenance(profiled: &ProfiledMachine) -> Provenance {
     let now = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     provenance.add("date", now.split('T').next().unwrap_or(&now));
     provenance.add("version", concat!("pdawl ", env!("CARGO_PKG_VERSION")));
-    provenance.add("command", &invocation::command_line());
+    provenance.add("command", &saved_report::command_line());
     provenance
 }

@@ -16,12 +16,12 @@ use pdawl::session::specified::{KernelDevices, Words};
 use pdawl::session::{GraphJob, Placed, Queues, Reference};
 
 use super::check;
-use super::contents;
+use super::described as contents;
 use super::described::{Values, refused};
 use super::kernel::first_launch;
 use crate::failure::Failure;
 use crate::graph::{self, GraphArgs, GraphRequest};
-use crate::integer::integer;
+use crate::size::integer;
 use crate::{interrupt, terminal};
 
 pub const EXAMPLES: &str = "Examples:\n  \

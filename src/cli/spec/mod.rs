@@ -1,10 +1,9 @@
 //! `pdawl spec` and `pdawl graph`: specifications of kernels and of graphs.
 //!
-//! [`described`] reads a specification with the user's symbols, for any command; [`contents`]
-//! reads what buffers begin with; [`kernel`] and [`dag`] run a kernel and a graph.
+//! [`described`] reads a specification with the user's symbols and what buffers begin with, for any
+//! command; [`kernel`] and [`dag`] run a kernel and a graph.
 
 mod check;
-mod contents;
 pub mod dag;
 pub mod described;
 pub mod infer;

@@ -16,7 +16,7 @@ use pdawl_profiler::train::{Recipe, Trained};
 use super::Args;
 use super::runs::Runs;
 use crate::failure::Failure;
-use crate::{invocation, terminal};
+use crate::{saved_report, terminal};
 
 /// What fitting may take after a signal: batch systems kill what goes on for half a minute.
 const AFTER_SIGNAL: Duration = Duration::from_secs(8);
@@ -43,7 +43,7 @@ pub fn train(args: &Args, stop: &AtomicBool) -> Result<TrainingReport, Failure> 
         name,
         machine,
         simulated,
-        trained_at: invocation::now(),
+        trained_at: saved_report::now(),
         provenance: provenance(&runs),
         adapted: None,
     };
@@ -169,6 +169,6 @@ fn report(trained: Trained) -> ModelReport {
 /// The provenance of the runs, and the command that learned them.
 fn provenance(runs: &Runs) -> Provenance {
     let mut provenance = runs.dataset.provenance.clone();
-    provenance.add("trained by", &invocation::command_line());
+    provenance.add("trained by", &saved_report::command_line());
     provenance
 }

@@ -1,27 +1,25 @@
 //! The blocks of spaces that a node has, as data of the open graph that computes on them.
 //! They are where they were made or have arrived: in host memory, or on a device.
 
+mod made;
+
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
 use std::sync::Arc;
 
+use self::made::{Places, filled, given, made};
 use super::ClusterError;
 pub(super) use super::copying::Received;
 use super::copying::{Arriving, Copying};
 use crate::codelet::rows::Lines;
 use crate::graph::OpenGraph;
-use crate::parallel;
 use crate::runtime::{Runtime, RuntimeError};
 use crate::workload::cluster::Fill;
 use pdawl_core::cluster::NodeId;
 use pdawl_core::cluster::protocol::RequestId;
-use pdawl_core::cluster::space::{Block, Extent, Rectangles, SpaceBlock, SpaceId, Spaces, pieces};
+use pdawl_core::cluster::space::{Block, Rectangles, SpaceBlock, SpaceId, Spaces};
 use pdawl_core::cluster::task::ReadArgument;
 use pdawl_core::cluster::task::chain::Source;
 use pdawl_core::graph::{Datum, DatumId, Piece};
-
-/// Bytes that a thread makes at once.
-const PIECE: u64 = 16 << 20;
 
 /// What a node has of all spaces.
 pub(super) struct Store {
@@ -578,106 +576,6 @@ impl Store {
             }
         });
     }
-}
-
-/// A datum with the bytes of a block, which `write` writes.
-fn given<E: From<RuntimeError>>(
-    graph: &mut OpenGraph,
-    runtime: &mut dyn Runtime,
-    extent: Extent,
-    block: &Block,
-    write: impl FnOnce(&mut [u8]) -> Result<(), E>,
-) -> Result<DatumId, E> {
-    let bytes = extent.bytes(block);
-    let datum = Datum::new("block", bytes).by_rows(block.width() * extent.element);
-    let datum = graph.datum(datum);
-    let memory = graph.host_memory(runtime, datum)?;
-    write(runtime.host_range(memory, 0..bytes)?)?;
-    graph.given(datum);
-    Ok(datum)
-}
-
-/// Where parts are in the memory of an argument.
-struct Places {
-    /// By part, its rows.
-    lines: Vec<Lines>,
-    /// Of the whole memory.
-    bytes: u64,
-    /// From the first byte of a part to the last one.
-    used: Range<u64>,
-}
-
-impl Places {
-    fn new(spaces: &Spaces, read: &ReadArgument) -> Self {
-        Self::of(spaces, &read.parts, read.keeps_places)
-    }
-
-    fn of(spaces: &Spaces, parts: &[SpaceBlock], keeps_places: bool) -> Self {
-        let mut lines = Vec::with_capacity(parts.len());
-        let (mut end, mut begin, mut length) = (0, u64::MAX, 0);
-        for part in parts {
-            let extent = spaces.extent(part.space);
-            let width = part.block.width() * extent.element;
-            let (first, pitch) = match keeps_places {
-                true => (extent.offset(&part.block), extent.columns * extent.element),
-                false => (end, width),
-            };
-            lines.push(Lines { first, pitch });
-            begin = begin.min(first);
-            end = end.max(first + part.block.height().saturating_sub(1) * pitch + width);
-            length = extent.bytes(&extent.whole());
-        }
-        Self {
-            lines,
-            bytes: if keeps_places { length } else { end },
-            used: begin.min(end)..end,
-        }
-    }
-}
-
-/// A datum with parts of a space that every node makes.
-fn made(
-    graph: &mut OpenGraph,
-    runtime: &mut dyn Runtime,
-    spaces: &Spaces,
-    parts: &[SpaceBlock],
-    places: &Places,
-    fill: &Fill,
-) -> Result<DatumId, ClusterError> {
-    let datum = graph.datum(Datum::new("made", places.bytes));
-    let memory = graph.host_memory(runtime, datum)?;
-    let all = runtime.host_range(memory, 0..places.bytes)?;
-    for (part, lines) in parts.iter().zip(&places.lines) {
-        let (extent, block) = (spaces.extent(part.space), &part.block);
-        let row = block.width() * extent.element;
-        // Rows without gaps between them are made together.
-        let runs = match lines.pitch == row || block.height() == 1 {
-            true => vec![block.clone()],
-            false => (block.rows.clone())
-                .map(|row| Block::new(row..row + 1, block.columns.clone()))
-                .collect(),
-        };
-        for run in runs {
-            let first = lines.first + (run.rows.start - block.rows.start) * lines.pitch;
-            let range = first as usize..(first + extent.bytes(&run)) as usize;
-            filled(fill, extent, &run, &mut all[range])?;
-        }
-    }
-    graph.given(datum);
-    Ok(datum)
-}
-
-/// Computes the first contents of a block, by several threads.
-fn filled(fill: &Fill, extent: Extent, block: &Block, to: &mut [u8]) -> Result<(), ClusterError> {
-    let mut rest = to;
-    let mut jobs = Vec::new();
-    for piece in pieces(extent, block, PIECE) {
-        let (bytes, behind) = rest.split_at_mut(extent.bytes(&piece) as usize);
-        jobs.push((piece, bytes));
-        rest = behind;
-    }
-    let filled = parallel::map(jobs, |(block, piece)| fill(&block, piece));
-    Ok(filled.into_iter().collect::<Result<(), _>>()?)
 }
 
 #[cfg(test)]

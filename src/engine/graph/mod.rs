@@ -8,7 +8,7 @@
 //!   (`dispatch`): it enqueues each whole, as [`pdawl_core::graph::CommandQueues`]
 //!   says, or several in turns (`interleaving`), or, from the second run on, as one
 //!   command where a device takes graphs of commands (`command_graphs`). Some commands
-//!   notify the host of their end (`notifying`), and the run tells the policy. `state` is how far the
+//!   notify the host of their end (`command_plan`), and the run tells the policy. `state` is how far the
 //!   run is, `regroup` handles losses and returns, `timeline` makes a trace.
 //! * An [`OpenGraph`] (`open`) grows while it runs; between two turns its run is `suspended`.
 //! * A component waits in its device's `window` until all its data have room there.
@@ -110,12 +110,10 @@ mod command_graphs;
 mod command_plan;
 mod dispatch;
 mod division;
-mod error;
 mod eviction;
 mod interleaving;
 pub mod kernel_seconds;
 mod loading;
-mod notifying;
 mod open;
 mod outcome;
 mod prepared_graph;
@@ -128,7 +126,6 @@ pub mod search;
 mod state;
 mod storage;
 mod suspended;
-mod timed;
 mod timeline;
 pub mod times;
 mod views;
@@ -142,9 +139,8 @@ use pdawl_core::graph::{DatumId, Kernel, KernelId, TaskGraph};
 
 pub use bound::least_seconds;
 pub use division::{Division, GraphRuns, Repetition, TimedRun};
-pub use error::GraphRunError;
 pub use open::{Ended, OpenGraph, TimedCommand, Turned};
-pub use outcome::{DeviceUse, GraphLoss, GraphOutcome, Launched, Placement};
+pub use outcome::{DeviceUse, GraphLoss, GraphOutcome, GraphRunError, Launched, Placement};
 pub use prepared_graph::{PreparedGraph, abilities, abilities_of, able};
 pub use storage::host_bytes;
 

@@ -1,8 +1,14 @@
-//! The outcome of a run of a graph: figures that were measured in it, and its trace.
+//! The outcome of a run of a graph: figures that were measured in it, and its trace; or why it
+//! has none.
 
+use crate::policy::MapError;
+use crate::quantity::Bytes;
+use crate::runtime::RuntimeError;
 use crate::time::Nanos;
 use crate::trace::Trace;
+use pdawl_core::graph::GraphError;
 use pdawl_core::graph::KernelId;
+use thiserror::Error;
 
 /// Where and when a component ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -110,4 +116,60 @@ impl GraphOutcome {
         let host = self.submit_seconds + self.engine_seconds - self.driver_seconds;
         host.max(0.0) / self.kernels().max(1) as f64
     }
+}
+
+/// An error of the graph engine.
+#[derive(Debug, Error)]
+pub enum GraphRunError {
+    #[error(transparent)]
+    Runtime(#[from] RuntimeError),
+
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+
+    #[error(transparent)]
+    Map(#[from] MapError),
+
+    #[error("there is no device to run on")]
+    NoDevice,
+
+    #[error(
+        "{device}: component {component} ({kernels}) needs {} of its memory at once, and has \
+         {}; divide its kernels among more components, choose a smaller size, or raise \
+         --gpu-memory",
+        Bytes(*needed),
+        Bytes(*has)
+    )]
+    Memory {
+        device: String,
+        component: usize,
+        kernels: String,
+        needed: u64,
+        has: u64,
+    },
+
+    #[error(
+        "component {component} ({kernels}) can run on none of the devices that are left; lost: {lost}"
+    )]
+    Lost {
+        component: usize,
+        kernels: String,
+        lost: String,
+    },
+
+    #[error(
+        "{codelet} can be computed on none of the devices, {devices}: {why}; other devices, or \
+         another size"
+    )]
+    Unable {
+        codelet: String,
+        devices: String,
+        why: &'static str,
+    },
+
+    #[error("`{0}` was lost with a device, and what made it is forgotten")]
+    Gone(String),
+
+    #[error("policy `{policy}`: {what} (a bug in the policy)")]
+    Policy { policy: &'static str, what: String },
 }

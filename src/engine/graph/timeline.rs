@@ -3,6 +3,10 @@
 use std::collections::HashMap;
 
 use super::Launched;
+use super::dispatch::Destination;
+use super::run::GraphRun;
+use crate::codelet::Name;
+use crate::in_flight::Tag;
 use crate::runtime::EventId;
 use crate::time::Nanos;
 use crate::trace::Span;
@@ -94,5 +98,65 @@ impl Timeline {
             spans.push(span);
         }
         (spans, edges, launches)
+    }
+}
+
+impl GraphRun<'_> {
+    pub(super) fn tag(&self, component: usize, purpose: Purpose) -> Tag {
+        let (label, units) = match purpose {
+            Purpose::Launch(kernel) => {
+                let kernel = self.graph.kernel(kernel);
+                (kernel.name.clone(), kernel.units.clone())
+            }
+            Purpose::Graph => (Name::from("graph"), 0..0),
+            Purpose::Copy(_) => (Name::from("copy"), 0..0),
+            Purpose::Zeros(_) => (Name::from("zeros"), 0..0),
+            Purpose::Write(d)
+            | Purpose::Load(d)
+            | Purpose::PeerLoad(d, _)
+            | Purpose::Piece(d)
+            | Purpose::Read(_, d)
+            | Purpose::Together(d)
+            | Purpose::Fetch(d) => (self.graph.datum(d).name.clone(), 0..0),
+        };
+        let codelet = match purpose {
+            Purpose::Launch(kernel) => Some(self.graph.kernel(kernel).codelet.name.clone()),
+            _ => None,
+        };
+        Tag {
+            codelet,
+            step: (self.components.list().get(component))
+                .map_or(0, |component| component.level as u32),
+            label,
+            units,
+        }
+    }
+
+    /// Counts a submitted command among what its device did.
+    pub(super) fn count(&mut self, to: Destination, purpose: Purpose) {
+        let used = &mut self.uses[to.device];
+        used.queues = used.queues.max(to.queue + 1);
+        match purpose {
+            Purpose::Launch(_) => used.kernels += 1,
+            Purpose::Graph => {
+                used.kernels += self.components.list()[to.component].kernels.len() as u64;
+                used.graphs += 1;
+            }
+            Purpose::Write(_) | Purpose::Load(_) => {
+                if let Purpose::Load(_) = purpose {
+                    self.windows[to.device].loads += 1;
+                }
+                used.writes += 1;
+            }
+            Purpose::Read(_, datum) | Purpose::Fetch(datum) => {
+                used.reads += 1;
+                used.bytes_d2h += self.graph.datum(datum).bytes;
+            }
+            Purpose::PeerLoad(datum, _) => {
+                self.windows[to.device].loads += 1;
+                used.bytes_peer += self.graph.datum(datum).bytes;
+            }
+            Purpose::Copy(_) | Purpose::Zeros(_) | Purpose::Piece(_) | Purpose::Together(_) => {}
+        }
     }
 }

@@ -2,33 +2,31 @@
 //! of the kind of run.
 //!
 //! * [`workload`] is what was run, and [`machine`] where.
-//! * [`corun`], [`graph`], [`dense`] and [`nodes`] make reports of what the engines tell, and
-//!   [`bounds`] compares their times with what was possible.
+//! * [`corun`], [`graph`] and [`nodes`] make reports of what the engines tell, and
+//! [`bounds`] compares their times with what was possible.
 //! * [`sheet`] is what a chart shows of a report.
 //! * `text` writes a report for people.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::machine::{Device, DeviceKind, Host, MachineFile};
+use crate::runtime::Comparison;
+use crate::trace::About;
+
+pub use bounds::Bounds;
+pub use workload::{DenseAsked, Parameters, Throughput, Workload};
+
 pub mod bounds;
 pub mod corun;
-pub mod dense;
 #[cfg(test)]
 pub(super) mod fixtures;
 pub mod graph;
-pub mod machine;
 pub mod nodes;
 pub mod sheet;
 #[cfg(feature = "text")]
 mod text;
 pub mod workload;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-pub use bounds::Bounds;
-pub use machine::{HostInfo, Machine};
-pub use workload::{DenseAsked, Parameters, Throughput, Workload};
-
-use crate::machine::DeviceKind;
-use crate::trace::About;
 
 /// A run of a workload. Times are virtual, of the simulator, if `machine.simulated`.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
@@ -79,7 +77,7 @@ pub enum Details {
     /// A graph of kernels: `transformer`, `dag`.
     Graph(graph::Graph),
     /// A graph of tasks on tiles: `matmul`, `cholesky`, `tasks`.
-    Dense(dense::Dense),
+    Dense(graph::Dense),
     /// Tasks over spaces: workloads over nodes, and `convolution`, `lu`, `fft`, `sort` and
     /// `pagerank` on one machine.
     Nodes(nodes::Tasks),
@@ -246,4 +244,64 @@ fn fraction(part: u64, whole: u64) -> f64 {
 fn device_name(devices: &[String], device: usize) -> String {
     let name = devices.get(device).cloned();
     name.unwrap_or_else(|| format!("device {device}"))
+}
+
+/// The machine of a run.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct Machine {
+    /// Of a simulated run over nodes, the name of the cluster.
+    pub name: String,
+    /// Whether times, rates and bandwidths are virtual, from the simulator, rather than
+    /// measured.
+    pub simulated: bool,
+    /// The host; over nodes, that of the first one.
+    pub host: HostInfo,
+    /// The devices of the run; over nodes, those of the first one, if it is real.
+    pub devices: Vec<Device>,
+    /// Codelets of the run that had two implementations on a GPU, our kernels and a library's
+    /// calls, and which one serves; empty without such devices.
+    pub implementations: Vec<Comparison>,
+}
+
+/// The host of a machine.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct HostInfo {
+    /// Model of the processor.
+    pub cpu: String,
+    /// Cores that may be used.
+    pub cores: u32,
+    /// Of the host.
+    pub memory: u64,
+}
+
+impl Machine {
+    /// The machine that the program runs on.
+    pub fn real(name: String, host: Host, devices: Vec<Device>) -> Self {
+        Self {
+            name,
+            simulated: false,
+            host: HostInfo {
+                cpu: host.model,
+                cores: host.cores.len() as u32,
+                memory: host.memory.total(),
+            },
+            devices,
+            implementations: Vec::new(),
+        }
+    }
+
+    /// A simulated machine.
+    pub fn simulated(file: &MachineFile, devices: Vec<Device>) -> Self {
+        Self {
+            name: file.name.clone(),
+            simulated: true,
+            host: HostInfo {
+                cpu: file.host.model.clone(),
+                cores: file.host.cores,
+                memory: file.host.memory,
+            },
+            devices,
+            implementations: Vec::new(),
+        }
+    }
 }

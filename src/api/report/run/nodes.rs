@@ -4,7 +4,6 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::dense::{self, Measured};
 use super::{
     Bounds, Context, Details, DevicePart, Lost, Parameters, Report, Verification, fraction, graph,
 };
@@ -204,12 +203,12 @@ pub fn report_alone(
     (ran, outcome): (&GraphRuns, &ClusterOutcome),
     tasks: &TaskGraph,
     context: Context,
-    measured: Measured,
+    measured: graph::MeasuredTasks,
 ) -> Report {
     if let Parameters::Dense(_) = &context.workload.parameters {
         let checked = outcome.checked();
         let verification = checked.as_ref().and_then(Verification::of);
-        return dense::report(ran, tasks, context, measured, verification);
+        return graph::report_tasks(ran, tasks, context, measured, verification);
     }
     let last = &ran.last;
     let of_graph = graph::devices(last, &context.machine.devices);

@@ -10,7 +10,7 @@ use crate::engine::graph::{PreparedGraph, largest_kernel};
 use crate::graph::TaskGraph;
 use crate::machine::Host;
 use crate::quantity::Bytes;
-use crate::report::run::dense::Measured;
+use crate::report::run::graph::MeasuredTasks;
 use crate::report::run::nodes::report_alone;
 use crate::report::{DenseAsked, Workload};
 use crate::runtime::Runtime;
@@ -151,7 +151,7 @@ impl Session {
         // A run that had ended, but whose result was not looked at.
         ran.last.interrupted |= stop.load(Ordering::Relaxed);
         self.known_tasks = Some(KnownTasks { tasks, seconds });
-        let measured = Measured {
+        let measured = MeasuredTasks {
             window,
             gpu_memory_bytes: gpu_memory,
             least_seconds: None,

@@ -18,7 +18,7 @@ use crate::graph::{Components, DatumId, TaskGraph};
 use crate::machine::{Device, Host};
 use crate::policy::{MapError, NamedPolicy, Policy, PolicyOptions, Problem, Search, Space, WINDOW};
 use crate::quantity::Bytes;
-use crate::report::run::{dense, graph};
+use crate::report::run::graph;
 use crate::report::{Context, Workload};
 use crate::runtime::Runtime;
 use crate::session::{Error, FaultSpec, Run, Session};
@@ -236,13 +236,13 @@ impl Session {
                 let devices = &executed.context.machine.devices;
                 let least = (self.devices.simulation())
                     .and_then(|(file, _)| least_seconds(&job.graph, file, devices));
-                let measured = dense::Measured {
+                let measured = graph::MeasuredTasks {
                     window,
                     gpu_memory_bytes: gpu_memory,
                     least_seconds: least,
                     setup_seconds: ran.began.duration_since(began).as_secs_f64(),
                 };
-                dense::report(&ran, &job.graph, executed.context, measured, None)
+                graph::report_tasks(&ran, &job.graph, executed.context, measured, None)
             }
             Placed::Components(_) | Placed::Kernels => {
                 let measured = graph::Measured {

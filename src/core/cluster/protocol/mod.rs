@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use node::{NodeMachine, Settings};
+pub use node::NodeMachine;
 pub use work::Counts;
 
 use super::NodeId;
@@ -32,8 +32,33 @@ use crate::cluster::info::{NodeInfo, Nodes};
 use crate::cluster::record::NodeRecord;
 use crate::cluster::space::SpaceBlock;
 use crate::cluster::wire::agreement::Agreement;
-use crate::spread::Next;
+use crate::spread::{Network, Next};
 use crate::time::Nanos;
+
+/// How a node works.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Blocks that are on their way to the node at once, for subtasks that it has been given:
+    /// more would share its link with what is needed first. With 0, a device has one subtask
+    /// at a time, and its data are fetched when the device has nothing to do.
+    pub prefetch: u32,
+    /// Bytes of other nodes' data that are kept though no subtask here needs them now.
+    pub cache: u64,
+    /// What the coordinator assumes of the wires.
+    pub network: Network,
+}
+
+impl Default for Settings {
+    /// One long block is on its way, so that what is needed first comes first. Everything that
+    /// was fetched is kept.
+    fn default() -> Self {
+        Self {
+            prefetch: 1,
+            cache: u64::MAX,
+            network: Network::default(),
+        }
+    }
+}
 
 /// Of the messages and what nodes do with them. It grows with each change after which nodes
 /// no longer understand older ones.

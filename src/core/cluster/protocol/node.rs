@@ -8,39 +8,14 @@ use super::copies::Relayed;
 use super::devices::Devices;
 use super::fetch::Fetches;
 use super::work::{Counts, Work};
-use super::{Action, Cause, DeviceIndex, Event, Message};
+use super::{Action, Cause, DeviceIndex, Event, Message, Settings};
 use crate::cluster::NodeId;
 use crate::cluster::info::{NodeInfo, Nodes};
 use crate::cluster::space::Spaces;
 use crate::cluster::task::TaskId;
 use crate::cluster::task::chain::Chain;
-use crate::spread::{Finished, Network, Requests, Spread};
+use crate::spread::{Finished, Requests, Spread};
 use crate::time::Nanos;
-
-/// How a node works.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
-    /// Blocks that are on their way to the node at once, for subtasks that it has been given:
-    /// more would share its link with what is needed first. With 0, a device has one subtask
-    /// at a time, and its data are fetched when the device has nothing to do.
-    pub prefetch: u32,
-    /// Bytes of other nodes' data that are kept though no subtask here needs them now.
-    pub cache: u64,
-    /// What the coordinator assumes of the wires.
-    pub network: Network,
-}
-
-impl Default for Settings {
-    /// One long block is on its way, so that what is needed first comes first. Everything that
-    /// was fetched is kept.
-    fn default() -> Self {
-        Self {
-            prefetch: 1,
-            cache: u64::MAX,
-            network: Network::default(),
-        }
-    }
-}
 
 /// Tasks are numbered from 1 after each restart, of which the upper half has the number.
 const RESTART: u64 = 1 << 32;

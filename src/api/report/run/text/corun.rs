@@ -4,8 +4,8 @@ use std::fmt::{self, Write};
 
 use anstyle::AnsiColor;
 
-use super::super::super::style::{MAIN, STRONG, cell, line, origin, styled};
-use super::super::super::{bars, table};
+use super::super::super::style::{MAIN, STRONG, bars, cell, line, origin, styled};
+use super::super::super::table;
 use super::super::corun::{CoRun, Model, Step};
 use super::super::{Parameters, Report};
 use super::{place, rate, verified};
@@ -198,7 +198,7 @@ fn shares(report: &Report, steps: &[Step], out: &mut String) -> fmt::Result {
             "  {:<width$}  {:>7} {} {}",
             device.name,
             Percent(of(first)),
-            styled(AnsiColor::Cyan.on_default(), bars::row(&series)),
+            styled(AnsiColor::Cyan.on_default(), bars(&series)),
             Percent(of(last)),
         )?;
     }

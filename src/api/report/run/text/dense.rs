@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 
 use super::super::super::style::{STRONG, cell, line, origin, styled};
 use super::super::super::table;
-use super::super::dense::Dense;
+use super::super::graph::Dense;
 use super::super::{DevicePart, Parameters, Report};
 use super::{place, rate, spread, verified};
 use crate::quantity::{Bytes, Percent, Seconds};

@@ -1,17 +1,20 @@
 //! The report of a run as text. What all kinds of run have is written here.
 
+use std::fmt::{self, Write};
+
+use super::super::style::{
+    ALARM, FAINT, MAIN, STRONG, cell, line, note, notes, origin, styled, written,
+};
+use super::super::table;
+use super::{Details, Lost, Machine, Report, Verification};
+use crate::quantity::{Count, Seconds};
+use crate::runtime::Comparison;
+use crate::runtime::error::is_unfit;
+
 mod corun;
 mod dense;
 mod graph;
-mod implementations;
 mod nodes;
-
-use std::fmt::{self, Write};
-
-use super::super::style::{ALARM, FAINT, MAIN, STRONG, line, notes, origin, styled, written};
-use super::{Details, Lost, Machine, Report, Verification};
-use crate::quantity::{Count, Seconds};
-use crate::runtime::error::is_unfit;
 
 impl Report {
     /// The report as text, with ANSI styles.
@@ -23,7 +26,7 @@ impl Report {
                 Details::Dense(own) => dense::write(self, own, out)?,
                 Details::Nodes(own) => nodes::write(self, own, out)?,
             }
-            implementations::write(&self.machine.implementations, out)?;
+            write_implementations(&self.machine.implementations, out)?;
             (self.lost.iter()).try_for_each(|of| writeln!(out, "{}", lost(self, of)))?;
             if self.interrupted {
                 let after = match &self.details {
@@ -146,5 +149,80 @@ fn lost(report: &Report, of: &Lost) -> String {
         (_, Some(step)) => words + &format!("; back in step {step}"),
         (true, None) => words + "; it is back",
         (false, None) => words,
+    }
+}
+
+const HEADER: [&str; 7] = [
+    "Device",
+    "Codelet",
+    "Sizes",
+    "Served by",
+    "Ours",
+    "Library's",
+    "Library",
+];
+
+/// Writes a table of those with a library, and why others have none.
+fn write_implementations(all: &[Comparison], out: &mut String) -> fmt::Result {
+    let mut table = table::plain(&HEADER, |column| column == 4 || column == 5);
+    for of in all.iter().filter(|of| of.library.is_some()) {
+        let sizes: Vec<String> = of.sizes.iter().map(u64::to_string).collect();
+        table.add_row([
+            of.device.clone(),
+            of.codelet.clone(),
+            sizes.join("x"),
+            cell(of.serves, |serves| serves),
+            cell(of.own_seconds, Seconds),
+            cell(of.library_seconds, Seconds),
+            of.library.clone().unwrap_or_default(),
+        ]);
+    }
+    if table.row_iter().next().is_some() {
+        writeln!(out, "{}\n", table.trim_fmt())?;
+    }
+    let mut reasons: Vec<&String> = all.iter().filter_map(|of| of.refusal.as_ref()).collect();
+    reasons.sort();
+    reasons.dedup();
+    reasons
+        .iter()
+        .try_for_each(|why| note(out, format!("our kernels serve: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runtime::Implementation;
+
+    #[test]
+    fn a_reason_is_reported_once() {
+        let of = |codelet: &str, library: Option<&str>, refusal: Option<&str>| Comparison {
+            device: "cuda0".to_owned(),
+            codelet: codelet.to_owned(),
+            sizes: vec![512, 64],
+            library: library.map(str::to_owned),
+            own_seconds: library.map(|_| 0.002),
+            library_seconds: library.map(|_| 0.001),
+            serves: Some(Implementation::Library),
+            refusal: refusal.map(str::to_owned),
+        };
+        let all = [
+            of("gemm-tile-f32", Some("cublas-130002"), None),
+            of(
+                "potrf-tile-f32",
+                None,
+                Some("libcusolver.so.12 is not found"),
+            ),
+            of("lu-panel-f32", None, Some("libcusolver.so.12 is not found")),
+        ];
+        let mut text = String::new();
+        write(&all, &mut text).unwrap();
+        assert_eq!(text.matches("is not found").count(), 1, "{text}");
+        let mut lines = text.lines().filter(|line| line.contains("gemm-tile-f32"));
+        let row: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
+        assert_eq!(row[..4], ["cuda0", "gemm-tile-f32", "512x64", "library"]);
+        assert!(!text.contains("potrf"), "{text}");
+        let mut nothing = String::new();
+        write(&[], &mut nothing).unwrap();
+        assert_eq!(nothing, "");
     }
 }
