@@ -521,8 +521,6 @@ mod tests {
         }
     }
 
-    use super::*;
-
     #[test]
     fn five_or_seven_finite_numbers() {
         let of = |text: &str| text.parse::<Coefficients>();

@@ -130,8 +130,6 @@ mod tests {
         }
     }
 
-    use super::*;
-
     #[test]
     fn numbers_of_the_range_are_read_and_others_reported() {
         let small = integer(2u8..=200);

@@ -119,7 +119,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("a:b.so");
         fs::write(&path, "").unwrap();
-        assert!(find(Some(&path)).is_err());
-        assert!(find(Some(&root.path().join("absent.so"))).is_err());
+        assert!(find_layer(Some(&path)).is_err());
+        assert!(find_layer(Some(&root.path().join("absent.so"))).is_err());
     }
 }

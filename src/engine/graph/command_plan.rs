@@ -145,8 +145,8 @@ fn notifying_commands(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graphs::figure_6;
-    use pdawl_core::graph::KernelId;
+    use crate::graphs::{figure_6, given, step};
+    use pdawl_core::graph::{DatumId, GraphBuilder, KernelId, Transfers};
 
     /// This datum, and no other, is written.
     struct OneWrite(Option<DatumId>);
@@ -177,10 +177,6 @@ mod tests {
         // A datum that the component neither reads nor makes does not matter.
         assert!(plan.fits(2, &OneWrite(Some(DatumId(graph.data().len())))));
     }
-
-    use super::*;
-    use crate::graphs::{figure_6, given, step};
-    use pdawl_core::graph::{DatumId, GraphBuilder, KernelId, Transfers};
 
     /// No copy is needed.
     struct NoTransfers;

@@ -1,9 +1,9 @@
 //! The report of a run of any kind, `pdawl-report/2`: one envelope, whose `details` are those
 //! of the kind of run.
 //!
-//! * [`workload`] is what was run, and [`machine`] where.
-//! * [`corun`], [`graph`] and [`nodes`] make reports of what the engines tell, and
-//! [`bounds`] compares their times with what was possible.
+//! * [`workload`] is what was run.
+//! * [`corun`], [`graph`] and [`nodes`] make reports of what the engines tell, and [`bounds`]
+//!   compares their times with what was possible.
 //! * [`sheet`] is what a chart shows of a report.
 //! * `text` writes a report for people.
 

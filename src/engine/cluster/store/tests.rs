@@ -2,6 +2,7 @@ use super::*;
 use crate::machine::MachineStore;
 use crate::policy::{NamedPolicy, PolicyOptions};
 use crate::runtime::sim::{Sim, SimOptions};
+use pdawl_core::cluster::space::Extent;
 
 fn random_block(random: &mut fastrand::Rng, side: u64) -> Block {
     let mut range = || {

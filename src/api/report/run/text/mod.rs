@@ -215,14 +215,14 @@ mod tests {
             of("lu-panel-f32", None, Some("libcusolver.so.12 is not found")),
         ];
         let mut text = String::new();
-        write(&all, &mut text).unwrap();
+        write_implementations(&all, &mut text).unwrap();
         assert_eq!(text.matches("is not found").count(), 1, "{text}");
         let mut lines = text.lines().filter(|line| line.contains("gemm-tile-f32"));
         let row: Vec<&str> = lines.next().unwrap().split_whitespace().collect();
         assert_eq!(row[..4], ["cuda0", "gemm-tile-f32", "512x64", "library"]);
         assert!(!text.contains("potrf"), "{text}");
         let mut nothing = String::new();
-        write(&[], &mut nothing).unwrap();
+        write_implementations(&[], &mut nothing).unwrap();
         assert_eq!(nothing, "");
     }
 }
