@@ -186,8 +186,7 @@ pub(in crate::session) struct Executed {
     pub context: Context,
 }
 
-/// Does what remains when a graph has run, and is told whether it has results. What it says that
-/// was interrupted is so.
+/// Does what remains when a graph has run, and is told whether it has results.
 pub(in crate::session) type Finish<'a> =
     &'a mut dyn FnMut(&PreparedGraph, &mut dyn Runtime, bool) -> Result<(), Error>;
 
