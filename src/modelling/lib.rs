@@ -1,11 +1,16 @@
 //! What is learned of a machine: a [`profile`] runs what cost models are trained on, and a
 //! [`model`] predicts how long a plan's steps take.
 
-use pdawl_base::{file_store, parallel, quantity};
-use pdawl_codelet as codelet;
-use pdawl_core::{balance, matrix, trace, workload};
-use pdawl_engine as engine;
+use pdawl_base::file_store;
 use pdawl_hardware::{machine, runtime};
+
+#[cfg(feature = "models")]
+use {
+    pdawl_base::{parallel, quantity},
+    pdawl_codelet as codelet,
+    pdawl_core::{balance, matrix, trace, workload},
+    pdawl_engine as engine,
+};
 
 #[cfg(feature = "models")]
 pub mod model;
