@@ -246,10 +246,10 @@ impl Manner {
     }
 }
 
-fn polled(
-    wire: &mut PluginWire,
-    manner: Manner,
-) -> Result<Option<(usize, Vec<u8>)>, Box<dyn Error>> {
+/// A message, and the rank that has sent it.
+type Received = (usize, Vec<u8>);
+
+fn polled(wire: &mut PluginWire, manner: Manner) -> Result<Option<Received>, Box<dyn Error>> {
     match manner {
         Manner::Polls => thread::yield_now(),
         Manner::Rests => wire.rest(Duration::from_micros(20))?,
