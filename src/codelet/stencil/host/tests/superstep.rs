@@ -127,8 +127,7 @@ fn any_case() -> impl Strategy<Value = Case> {
 }
 
 proptest! {
-    // Each case runs by both rules, at every level of the processor, with both stores.
-    #![proptest_config(ProptestConfig::with_cases(80))]
+    #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
     fn any_superstep_in_any_rings(
