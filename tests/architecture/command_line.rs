@@ -1,63 +1,76 @@
 //! The command line stands on sessions: it names nothing of runtimes, engines and policies.
 
-use std::fs;
 use std::path::Path;
 
-/// What it may name: errors, whose words it completes, and choices that options name.
+use crate::imports::Sources;
+
+/// The parts of the library that it does not name.
+const PARTS: [&str; 3] = ["engine", "policy", "runtime"];
+
+/// What it may name of them: errors, whose words it completes, and what options name.
 fn may_be_named(name: &str) -> bool {
     name.ends_with("Error") || name == "NamedPolicy"
 }
 
-/// The names that follow `prefix` in a source, such as `A` and `B` of `prefix::x::{A, B}`.
-fn named(source: &str, prefix: &str) -> Vec<String> {
-    let statements = source.split(prefix).skip(1);
-    let names = statements.flat_map(|rest| {
-        let end = rest.find([';', ')', '(', '>', '<']).unwrap_or(rest.len());
-        let path = &rest[..end];
-        let last = path.rsplit_once("::{").map_or_else(
-            || path.rsplit("::").next().unwrap_or(path),
-            |(_, names)| names,
-        );
-        last.split([',', '}'])
-            .map(|name| name.trim().to_owned())
-            .filter(|name| !name.is_empty())
-            .collect::<Vec<_>>()
+/// What sources name of these parts, and may not.
+fn wrongly_named(sources: &Sources) -> Vec<String> {
+    let imports = sources.imports.iter();
+    // `exec` starts other programs, and asks their OpenCL loader.
+    let imports = imports.filter(|import| !import.from.contains(&"exec".to_owned()));
+    let wrong = imports.filter(|import| match &import.to[..] {
+        [library, part, names @ ..] => {
+            let is_of_part = library == "pdawl" && PARTS.contains(&part.as_str());
+            // An error's variant is the error's.
+            is_of_part && !names.iter().any(|name| may_be_named(name))
+        }
+        _ => false,
     });
-    names.collect()
+    wrong
+        .map(|import| {
+            let (file, line) = (import.file.display(), import.line);
+            format!("{file}:{line}: {}", import.to.join("::"))
+        })
+        .collect()
 }
 
-fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
-    for entry in fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        // `exec` starts other programs, and asks their OpenCL loader.
-        if path.is_dir() && !path.ends_with("exec") {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            let text = fs::read_to_string(&path).expect("a source");
-            found.push((path.display().to_string(), text));
-        }
-    }
+fn command_line(root: &Path) -> Sources {
+    let mut sources = Sources::default();
+    sources.add("pdawl_cli", root, &["pdawl", "pdawl_cli"]);
+    sources
 }
 
 #[test]
 fn the_command_line_names_no_runtime_engine_or_policy() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli");
-    let mut all = Vec::new();
-    sources(&folder, &mut all);
-    assert!(all.len() > 50, "{} sources", all.len());
-    for part in ["engine", "runtime", "policy"] {
-        for (path, text) in &all {
-            for name in named(text, &format!("pdawl::{part}")) {
-                assert!(may_be_named(&name), "{path}: {name} of pdawl::{part}");
-            }
-        }
-    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/lib.rs");
+    let sources = command_line(&root);
+    assert!(
+        sources.modules.len() > 40,
+        "{} modules",
+        sources.modules.len()
+    );
+    let wrong = wrongly_named(&sources);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn names_are_found_in_any_form() {
-    let source = "use pdawl::engine::a::{One,\n    Two};\nuse pdawl::engine::Three;\nlet x = \
-                  pdawl::engine::b::four(1);";
-    let found = named(source, "pdawl::engine");
-    assert_eq!(found, ["One", "Two", "Three", "four"]);
+fn what_it_may_not_name_is_found_in_any_form() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let root = folder.path().join("lib.rs");
+    for (source, number) in [
+        ("use pdawl::engine::cluster::{ClusterError, Node};", 1),
+        ("use pdawl::engine;\nfn f() { engine::graph::bound(); }", 2),
+        (
+            "use pdawl::{policy::Policy, runtime::{Runtime, RuntimeError}};",
+            2,
+        ),
+        ("use pdawl::engine::cluster::Node as NodeError;", 1),
+        ("fn f() -> pdawl::runtime::DeviceId { g() }", 1),
+        ("use pdawl::policy::{MapError, NamedPolicy};", 0),
+        ("fn f() { h(pdawl::runtime::RuntimeError::Unknown) }", 0),
+        ("use pdawl::session::Session;", 0),
+    ] {
+        std::fs::write(&root, source).expect("a source");
+        let wrong = wrongly_named(&command_line(&root));
+        assert_eq!(wrong.len(), number, "{source}: {wrong:?}");
+    }
 }
