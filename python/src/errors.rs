@@ -17,6 +17,8 @@ pub fn exception(error: &SessionError) -> PyErr {
     match error {
         SessionError::Arguments(_)
         | SessionError::Devices(_)
+        | SessionError::KernelDevices(_)
+        | SessionError::NoKernelDevice { .. }
         | SessionError::Machine(_)
         | SessionError::Strategy(_)
         | SessionError::LeftOut(..)

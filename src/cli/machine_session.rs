@@ -93,9 +93,17 @@ impl From<session::Error> for Failure {
             error @ session::Error::Queues { .. } => {
                 Self::failed(error, "gpu, cpu, r1 for the first device, or one of these")
             }
-            session::Error::Kernel(what) => Self::failed(
-                what,
-                "other sizes, of the buffer or of the work, or other indices in the kernel",
+            session::Error::NoKernelDevice { what, remedy } => Self::failed(what, remedy),
+            session::Error::TaskMemory {
+                task,
+                needed,
+                device,
+                has,
+            } => Self::failed(
+                format!(
+                    "task `{task}` needs {needed} of the memory of {device} at once, which has {has}"
+                ),
+                "a greater --gpu-memory, a smaller --tile, or devices with more memory",
             ),
             error @ session::Error::TooMany(_) => {
                 Self::failed(error, "a greater --tile, or a smaller size")

@@ -237,9 +237,7 @@ fn a_memory_that_is_too_small_is_reported_with_the_run() {
         .stderr(contains(
             "task `gemm.0.0` needs 28.1 MiB of the memory of gpu0 at once, which has 20.0 MiB",
         ))
-        .stderr(
-            contains("a greater limit of GPU memory").and(contains("--policy=darts: exit status")),
-        );
+        .stderr(contains("a greater --gpu-memory").and(contains("--policy=darts: exit status")));
 }
 
 #[test]

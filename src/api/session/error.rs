@@ -114,8 +114,8 @@ pub enum Error {
     #[error("{0}")]
     KernelDevices(String),
     /// No device runs a kernel in OpenCL C.
-    #[error("{0}")]
-    NoKernelDevice(String),
+    #[error("{what}; {remedy}")]
+    NoKernelDevice { what: String, remedy: String },
     #[error(transparent)]
     Measure(#[from] MeasureError),
     #[error(transparent)]

@@ -140,7 +140,7 @@ impl GraphRun<'_> {
     /// A policy of the user's, made for the tasks and devices of the graph; see
     /// `examples/policy.rs`.
     pub fn policy_of(mut self, make: impl FnOnce(Problem) -> Box<dyn Policy> + 'static) -> Self {
-        self.options.policy = GraphPolicy::Own(Some(Box::new(make)));
+        self.options.policy = GraphPolicy::Own(Box::new(make));
         self
     }
 

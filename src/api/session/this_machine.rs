@@ -147,7 +147,7 @@ pub fn measure(
 /// # Errors
 /// When CUDA was chosen and there is none.
 pub fn beside_host() -> Result<Vec<Device>, RuntimeError> {
-    let mut devices = select::driver_devices()?;
+    let mut devices = select::driver_devices(select::gpu_runtime())?;
     devices.retain(|device| device.kind != DeviceKind::Cpu);
     Ok(devices)
 }

@@ -329,6 +329,7 @@ pub fn of_run(error: ClusterError, rank: usize) -> Failure {
         },
         ClusterError::Runtime(error) => refused(error),
         ClusterError::Graph(error) => of_graph(error),
+        error @ ClusterError::Input(_) => Failure::failed(error, "a file that does not change"),
         error => Failure::of(error),
     }
 }

@@ -159,10 +159,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .map(|(kernel, info)| Words::of(kernel, info))
         .collect();
     let graph = build(&dag, &kernels, args.seed, &loaded).map_err(refused)?;
-    let waiting = first_launch();
-    let examined = devices.examine(&all, (&graph.graph, &words, true), stop);
-    waiting.finish_and_clear();
-    examined?;
+    let tried = (&graph.graph, &words[..], true);
+    first_launch(&mut devices, &all, tried, (&args.file, stop))?;
     let warnings = check::warnings(&described, Some(&dag));
     warnings.iter().for_each(|warning| terminal::warn(warning));
     let dag = without_missing_kinds(dag, &devices.kinds());

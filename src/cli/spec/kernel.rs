@@ -1,4 +1,5 @@
-//! A kernel of a specification that is to be run; `task` checks and divides it.
+//! A kernel of a specification that is to be run: its options, its first launch, and its run on a
+//! machine or over nodes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,8 +7,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
-use indicatif::ProgressBar;
 use pdawl::engine::corun::CorunError;
+use pdawl::graph::TaskGraph;
 use pdawl::graph::spec::Described;
 use pdawl::machine::Host;
 use pdawl::quantity::Bytes;
@@ -66,11 +67,30 @@ fn at(text: &str) -> Result<(usize, PathBuf), String> {
     })
 }
 
-/// Shows that kernels are launched first.
-pub(super) fn first_launch() -> ProgressBar {
+/// Launches kernels of a file first, as [`KernelDevices::examine`] does, and shows it.
+///
+/// # Errors
+/// As [`KernelDevices::examine`].
+pub(super) fn first_launch(
+    devices: &mut KernelDevices,
+    kernels: &[&Described],
+    tried: (&TaskGraph, &[Words], bool),
+    (file, stop): (&Path, &AtomicBool),
+) -> Result<(), Failure> {
     let waiting = terminal::spinner();
     waiting.set_message("launching the kernel once in a process of its own");
-    waiting
+    let examined = devices.examine(kernels, tried, stop);
+    waiting.finish_and_clear();
+    examined.map_err(|error| match error {
+        session::Error::Kernel(what) => Failure::failed(
+            what,
+            format!(
+                "other sizes in {}: of the buffer, or of the work; or other indices in the kernel",
+                file.display()
+            ),
+        ),
+        other => other.into(),
+    })
 }
 
 impl KernelArgs {
@@ -117,10 +137,8 @@ impl KernelArgs {
         let launches = if user.moves() { self.steps } else { 1 };
         let graph = user.graph(launches).map_err(Failure::of)?;
         let words = [Words::of(user.kernel(), user.info())];
-        let waiting = first_launch();
-        let examined = devices.examine(&[&described], (&graph, &words, contents), stop);
-        waiting.finish_and_clear();
-        examined?;
+        let tried = (&graph, &words[..], contents);
+        first_launch(&mut devices, &[&described], tried, (&self.file, stop))?;
         let mut notes = described.warnings;
         notes.extend(devices.notes);
         if let (None, Some(local)) = (&user.kernel().local, user.local()) {

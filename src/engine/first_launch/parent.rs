@@ -84,7 +84,9 @@ fn in_process(selection: &Selection) -> Vec<(DeviceSpec, String)> {
     if !selection.names_opencl() {
         return Vec::new();
     }
-    let found = select::driver_devices().unwrap_or_default().into_iter();
+    let found = select::driver_devices(select::gpu_runtime())
+        .unwrap_or_default()
+        .into_iter();
     found
         .filter(runs_here)
         .filter_map(|device| {

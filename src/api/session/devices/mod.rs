@@ -243,11 +243,11 @@ impl OpenDevices {
             }
         };
         match list.is_empty() {
-            true => Err(Error::NoKernelDevice(
-                "no device of the session runs kernels in OpenCL C; name one (`pdawl devices` \
-                 shows them), or install PoCL for the CPU"
+            true => Err(Error::NoKernelDevice {
+                what: "no device of the session runs kernels in OpenCL C".to_owned(),
+                remedy: "name one (`pdawl devices` shows them), or install PoCL for the CPU"
                     .to_owned(),
-            )),
+            }),
             false => Self::open(DeviceOptions {
                 list: Some(list),
                 ..DeviceOptions::default()

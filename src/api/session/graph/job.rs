@@ -62,8 +62,8 @@ pub enum Sample {
 /// The policy of a run.
 pub enum GraphPolicy {
     Named(NamedPolicy),
-    /// One of the user's, made for the tasks and devices. A run takes it.
-    Own(Option<MakePolicy>),
+    /// One of the user's, made for the tasks and devices.
+    Own(MakePolicy),
 }
 
 /// Makes a policy for a problem.
@@ -85,17 +85,10 @@ impl GraphPolicy {
         }
     }
 
-    fn make(
-        &mut self,
-        problem: Problem,
-        options: &PolicyOptions,
-    ) -> Result<Box<dyn Policy>, MapError> {
+    fn make(self, problem: Problem, options: &PolicyOptions) -> Result<Box<dyn Policy>, MapError> {
         match self {
             Self::Named(named) => named.policy(problem, options),
-            Self::Own(make) => match make.take() {
-                Some(make) => Ok(make(problem)),
-                None => unreachable!("a run makes its policy once"),
-            },
+            Self::Own(make) => Ok(make(problem)),
         }
     }
 }
@@ -494,7 +487,10 @@ impl GraphJob {
             on_cpu: options.on_cpu,
             seed: options.seed,
         };
-        let make = |problem| options.policy.make(problem, &of_policy);
+        // It is made once, and its name is known.
+        let policy = GraphPolicy::Named(NamedPolicy::LOCALITY);
+        let policy = std::mem::replace(&mut options.policy, policy);
+        let make = |problem| policy.make(problem, &of_policy);
         let mut control = Control {
             stop,
             progress: &mut |done, all| progress(Stage::Runs, done, all),

@@ -20,8 +20,7 @@ pub fn running(kernels: &[&Described]) -> Result<(String, Vec<String>), Error> {
     let Some(why) = refused_by_cuda(kernels, &devices)? else {
         return Ok((devices, left_out));
     };
-    select::choose_gpu_runtime(GpuRuntime::Opencl);
-    let (devices, left_out) = every()?;
+    let (devices, left_out) = through(GpuRuntime::Opencl)?;
     let note = format!("GPUs are opened through OpenCL: {why}");
     Ok((devices, std::iter::once(note).chain(left_out).collect()))
 }
@@ -87,7 +86,12 @@ fn default_devices(found: &[Device], cores: u32) -> (Vec<String>, Vec<String>) {
 
 /// The devices that run kernels by default, as a list, and notes of the others.
 pub fn every() -> Result<(String, Vec<String>), Error> {
-    let (names, notes) = default_devices(&select::driver_devices()?, cores());
+    through(select::gpu_runtime())
+}
+
+/// The same, with NVIDIA's GPUs through this driver.
+fn through(runtime: GpuRuntime) -> Result<(String, Vec<String>), Error> {
+    let (names, notes) = default_devices(&select::driver_devices(runtime)?, cores());
     if !names.is_empty() {
         return Ok((names.join(","), notes));
     }
@@ -95,12 +99,15 @@ pub fn every() -> Result<(String, Vec<String>), Error> {
     // Warnings of the loader, with their remedies.
     let mut warnings = opencl::discover().warnings;
     warnings.retain(|warning| warning.contains("OpenCL") || warning.contains("OCL_"));
-    Err(Error::NoKernelDevice(match warnings.is_empty() {
-        true => format!(
-            "{what}; install an OpenCL driver: for the CPU, PoCL (apt-get install pocl-opencl-icd)"
-        ),
-        false => format!("{what}; {}", warnings.join("; ")),
-    }))
+    Err(Error::NoKernelDevice {
+        what: what.to_owned(),
+        remedy: match warnings.is_empty() {
+            true => {
+                "an OpenCL driver; for the CPU, PoCL (apt-get install pocl-opencl-icd)".to_owned()
+            }
+            false => warnings.join("; "),
+        },
+    })
 }
 
 /// The kinds of the devices of a list.

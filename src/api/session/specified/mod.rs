@@ -83,12 +83,13 @@ impl KernelDevices {
             }
         }
         if survivors.devices.is_empty() {
-            let file = kernels[0].spec.file.display();
-            return Err(Error::NoKernelDevice(format!(
-                "no device is left for {file}: {}; another version of the driver, or other \
-                 devices, may run it",
-                survivors.left_out.join("; ")
-            )));
+            let names = kernels.iter().map(|kernel| kernel.kernel.name.as_str());
+            let names: Vec<&str> = names.collect();
+            let why = survivors.left_out.join("; ");
+            return Err(Error::NoKernelDevice {
+                what: format!("no device is left for {}: {why}", names.join(", ")),
+                remedy: "another version of the driver, or other devices".to_owned(),
+            });
         }
         let names: Vec<String> = (survivors.devices.iter())
             .map(DeviceSpec::to_string)

@@ -98,7 +98,10 @@ pub enum OperationError {
     #[error(transparent)]
     Input(#[from] FillError),
 
-    #[error("the matrices have {0}, and products over nodes are of f32")]
+    #[error(
+        "the matrices have {0}, and products over nodes are of f32; one machine multiplies them, \
+         and matrix.astype(\"float32\") rounds float64 to 7 digits"
+    )]
     Singles(&'static str),
 
     #[error("with tiles of {tile}: {error}")]

@@ -123,12 +123,12 @@ pub fn open_union(
     Ok((Union::new(backends, receiver, epoch), notes))
 }
 
-/// The devices of drivers, a GPU through the one that opens it where no devices are named.
+/// The devices of drivers, a GPU through the one that opens it where no devices are named and
+/// `runtime` is the choice.
 ///
 /// # Errors
 /// [`RuntimeError::Selection`] when CUDA was chosen and there is none.
-pub fn driver_devices() -> Result<Vec<Device>, RuntimeError> {
-    let runtime = gpu_runtime();
+pub fn driver_devices(runtime: GpuRuntime) -> Result<Vec<Device>, RuntimeError> {
     let existing = Existing {
         opencl: opencl::discover(),
         cuda: runtime.asks_cuda().then(cuda::discover).unwrap_or_default(),
