@@ -7,8 +7,8 @@
 
 use std::time::Instant;
 
-use pdawl::runtime::select::{self, Selection};
-use pdawl::runtime::{
+use pdawl_api::runtime::select::{self, Selection};
+use pdawl_api::runtime::{
     AdoptedMemory, BufferId, Command, DeviceId, HostMemoryId, QueueId, Runtime, RuntimeError,
     Status,
 };

@@ -1,10 +1,10 @@
 //! Cost of a balancer's decisions: `next` during a step, and `plan` at a barrier.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use pdawl::balance::{
+use pdawl_api::balance::{
     Balancer, ChunkDone, Dawl, DeviceStep, DeviceView, Guided, Setup, StepReport, StepState,
 };
-use pdawl::machine::DeviceKind;
+use pdawl_api::machine::DeviceKind;
 use std::hint::black_box;
 
 const UNITS: u64 = 16384;

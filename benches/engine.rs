@@ -7,14 +7,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use pdawl::balance::Strategy;
-use pdawl::codelet::stencil::Precision;
-use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
-use pdawl::engine::{Outcome, StepRecord};
-use pdawl::machine::{MachineFile, MachineStore};
-use pdawl::runtime::sim::{Sim, SimOptions};
-use pdawl::workload::Supersteps;
-use pdawl::workload::stencil::Stencil;
+use pdawl_api::balance::Strategy;
+use pdawl_api::codelet::stencil::Precision;
+use pdawl_api::engine::corun::{Control, Corun, Options, Stream, Tracing};
+use pdawl_api::engine::{Outcome, StepRecord};
+use pdawl_api::machine::{MachineFile, MachineStore};
+use pdawl_api::runtime::sim::{Sim, SimOptions};
+use pdawl_api::workload::Supersteps;
+use pdawl_api::workload::stencil::Stencil;
 
 /// Points along each side of the grid.
 const SIDE: u64 = 16384;

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pdawl::codelet::{Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Shape};
-use pdawl::engine::graph::problem::problem;
-use pdawl::engine::graph::{Control, Options, PreparedGraph, abilities};
-use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
-use pdawl::machine::MachineStore;
-use pdawl::policy::{Adaptive, Clustering, Eager, Policy};
-use pdawl::runtime::Devices;
-use pdawl::runtime::sim::{Sim, SimOptions};
+use pdawl_api::codelet::{Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Shape};
+use pdawl_api::engine::graph::problem::problem;
+use pdawl_api::engine::graph::{Control, Options, PreparedGraph, abilities};
+use pdawl_api::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
+use pdawl_api::machine::MachineStore;
+use pdawl_api::policy::{Adaptive, Clustering, Eager, Policy};
+use pdawl_api::runtime::Devices;
+use pdawl_api::runtime::sim::{Sim, SimOptions};
 
 /// Kernels of a head.
 const HEAD: usize = 8;

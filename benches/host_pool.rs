@@ -9,12 +9,12 @@
 use std::io::BufRead;
 use std::sync::Arc;
 
-use pdawl::codelet::fft::{Along, Fft};
-use pdawl::codelet::lu::LuPanel;
-use pdawl::codelet::tile::{GemmTile, PotrfTile};
-use pdawl::codelet::{Codelet, Cost, Memory, Precision, Value};
-use pdawl::runtime::select;
-use pdawl::runtime::{Command, DeviceId, HostMemoryId, Launch, QueueId, Runtime, Status};
+use pdawl_api::codelet::fft::{Along, Fft};
+use pdawl_api::codelet::lu::LuPanel;
+use pdawl_api::codelet::tile::{GemmTile, PotrfTile};
+use pdawl_api::codelet::{Codelet, Cost, Memory, Precision, Value};
+use pdawl_api::runtime::select;
+use pdawl_api::runtime::{Command, DeviceId, HostMemoryId, Launch, QueueId, Runtime, Status};
 
 const ROWS: u32 = 4096;
 const REPEATS: usize = 5;

@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use memmap2::{Advice, MmapMut};
-use pdawl::codelet::{Codelet, HostCode, HostValue, copy, spmv};
-use pdawl::matrix::Csr;
-use pdawl::workload::Divisible;
-use pdawl::workload::spmv::{Options, Spmv};
+use pdawl_api::codelet::{Codelet, HostCode, HostValue, copy, spmv};
+use pdawl_api::matrix::Csr;
+use pdawl_api::workload::Divisible;
+use pdawl_api::workload::spmv::{Options, Spmv};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 /// More than the caches hold, even if they have 300 MiB.

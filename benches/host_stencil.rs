@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use memmap2::{Advice, MmapMut};
-use pdawl::codelet::stencil::{self, Dimensions, Precision, Rule};
-use pdawl::codelet::{Codelet, HostValue, copy};
+use pdawl_api::codelet::stencil::{self, Dimensions, Precision, Rule};
+use pdawl_api::codelet::{Codelet, HostValue, copy};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 

@@ -4,8 +4,8 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pdawl::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
-use pdawl::codelet::{Codelet, Cost, HostValue, Precision, Value};
+use pdawl_api::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
+use pdawl_api::codelet::{Codelet, Cost, HostValue, Precision, Value};
 
 const ROWS: u32 = 960;
 

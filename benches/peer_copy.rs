@@ -6,8 +6,10 @@
 
 use std::time::Instant;
 
-use pdawl::runtime::select::{self, Selection};
-use pdawl::runtime::{Command, DeviceId, Location, PeerPath, Rows, Runtime, RuntimeError, Status};
+use pdawl_api::runtime::select::{self, Selection};
+use pdawl_api::runtime::{
+    Command, DeviceId, Location, PeerPath, Rows, Runtime, RuntimeError, Status,
+};
 
 /// Bytes of a small copy, a task's datum and a large copy.
 const SIZES: [u64; 3] = [1 << 20, 14_745_600, 256 << 20];

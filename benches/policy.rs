@@ -10,8 +10,8 @@
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use pdawl::machine::DeviceKind;
-use pdawl::policy::{
+use pdawl_api::machine::DeviceKind;
+use pdawl_api::policy::{
     Darts, DartsOptions, Datum, DeviceModel, Dmdar, Finished, Links, ListOptions, Locality, Policy,
     Problem, Task, WINDOW,
 };

@@ -5,10 +5,10 @@
 mod synthetic_models;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use pdawl::balance::pdawl::Planner;
-use pdawl::engine::corun::Stream;
-use pdawl::model::planner::{ModelledMachine, plan};
-use pdawl::model::{Case, Descriptors, DevicePart, Predictor};
+use pdawl_api::balance::pdawl::Planner;
+use pdawl_api::engine::corun::Stream;
+use pdawl_api::model::planner::{ModelledMachine, plan};
+use pdawl_api::model::{Case, Descriptors, DevicePart, Predictor};
 use pdawl_profiler::bundle::Bundle;
 use pdawl_profiler::train::Family;
 use std::hint::black_box;

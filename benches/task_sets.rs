@@ -4,8 +4,8 @@
 use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use pdawl::graph::Components;
-use pdawl::workload::task_set::{Body, Cholesky, Matmul2d, Matmul3d, TaskSet, Tasks};
+use pdawl_api::graph::Components;
+use pdawl_api::workload::task_set::{Body, Cholesky, Matmul2d, Matmul3d, TaskSet, Tasks};
 
 fn building(c: &mut Criterion) {
     let mut group = c.benchmark_group("task_sets");

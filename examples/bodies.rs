@@ -1,9 +1,7 @@
 //! The accelerations of bodies by one another: one subtask, which the devices of a node compute
 //! together.
-use pdawl::cluster::space::Block;
-use pdawl::codelet::{Cost, NdRange, Value};
-use pdawl::engine::cluster::Cluster;
-use pdawl::workload::cluster::program::{Program, ProgramTask, SubtaskKernel};
+use pdawl::program::{Block, Cost, NdRange, Program, ProgramTask, SubtaskKernel, Value};
+use pdawl::session::{ClusterOptions, Nodes};
 
 pub const BODIES: u64 = 65536;
 
@@ -62,10 +60,10 @@ pub fn bodies(count: u64) -> Result<Program, Box<dyn std::error::Error>> {
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count = std::env::args().nth(1).map(|count| count.parse());
     let count = count.transpose()?.unwrap_or(BODIES);
-    let mut cluster = Cluster::join()?;
+    let mut nodes = Nodes::join(ClusterOptions::default())?;
     // The second run knows how long the first one took on each device.
     for _ in 0..2 {
-        let results = cluster.run(bodies(count)?)?;
+        let results = nodes.run(bodies(count)?)?;
         if let (Some(outcome), Some(sums)) = (results.outcome(), results.to_vec::<[f32; 4]>()?) {
             let divided: u64 = outcome.nodes.iter().map(|node| node.divided).sum();
             println!("{:.4} s, {divided} divided, {:?}", outcome.seconds, sums[0]);

@@ -1,8 +1,6 @@
 //! The Fourier transform of each row of a matrix, as in Unicorn's figure 1.
-use pdawl::cluster::space::Block;
-use pdawl::codelet::NdRange;
-use pdawl::engine::cluster::Cluster;
-use pdawl::workload::cluster::program::{Program, ProgramTask, SubtaskKernel};
+use pdawl::program::{Block, NdRange, Program, ProgramTask, SubtaskKernel};
+use pdawl::session::{ClusterOptions, Nodes};
 use rustfft::{FftPlanner, num_complex::Complex};
 
 pub const ROWS: u64 = 64;
@@ -34,7 +32,9 @@ pub fn fft() -> Result<Program, Box<dyn std::error::Error>> {
 }
 
 pub fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let numbers = Cluster::join()?.run(fft()?)?.to_vec::<[f32; 2]>()?;
+    let numbers = Nodes::join(ClusterOptions::default())?
+        .run(fft()?)?
+        .to_vec::<[f32; 2]>()?;
     println!("{:?}", numbers.map(|all| all[..4].to_vec()));
     Ok(())
 }

@@ -2,9 +2,8 @@
 //! subtask share its bytes, and each counts on its own.
 use std::error::Error;
 
-use pdawl::cluster::space::Block;
-use pdawl::engine::cluster::Cluster;
-use pdawl::workload::cluster::program::{Program, ProgramTask};
+use pdawl::program::{Block, Program, ProgramTask};
+use pdawl::session::{ClusterOptions, Nodes};
 
 pub const TEXT: &[u8] = include_bytes!("../docs/cluster.md");
 pub const WORDS: [&str; 5] = ["a", "node", "nodes", "the", "subtasks"];
@@ -54,7 +53,9 @@ pub fn word_count() -> Program {
 }
 
 pub fn main() -> Result<(), Box<dyn Error>> {
-    let counts = Cluster::join()?.run(word_count())?.to_vec::<u64>()?;
+    let counts = Nodes::join(ClusterOptions::default())?
+        .run(word_count())?
+        .to_vec::<u64>()?;
     // Only the first node has them.
     for (word, count) in WORDS.iter().zip(counts.into_iter().flatten()) {
         println!("{word}: {count}");

@@ -5,23 +5,13 @@
 //! simulated one, and runs sparse products, stencils, OpenCL kernels and graphs of tasks on
 //! them. [`session`] describes it, with examples.
 //!
-//! Over several machines, [`engine::cluster::Cluster`] runs programs: tasks over shared
+//! Over several machines, [`session::Nodes`] run operations and programs: tasks over shared
 //! spaces, computed by functions and OpenCL kernels of the user's.
 //!
-//! What sessions are made of, for those who add to it:
-//!
-//! * A [`workload`] consists of units that can be divided, such as the rows of a grid
-//!   or of a sparse matrix. A balancer from [`balance`] decides how many units each
-//!   device computes, and [`engine::corun`] runs them.
-//! * A task [`graph`] consists of kernels that depend on each other. A [`policy`]
-//!   decides which device runs which kernels, and when. [`engine::graph`] runs them; its
-//!   page has an example.
-//! * Both run on a [`runtime`]: on OpenCL devices, NVIDIA's GPUs and the cores of the host, or
-//!   in a simulator of a [`machine`]. A run returns an [`engine::Outcome`], from which
-//!   [`report`] and [`trace`] make reports and charts. A cost [`model`], trained on the
-//!   measured runs of a [`profile`], can predict the first division.
-//!
-//! ARCHITECTURE.md in the repository describes the parts and their dependencies.
+//! What it is made of, for those who add to it, is in crates of its own: `pdawl-core` has
+//! workloads, balancers and policies, `pdawl-engine` runs them on the devices of `pdawl-hardware`,
+//! and `pdawl-modelling` profiles machines and predicts. ARCHITECTURE.md in the repository
+//! describes them and their dependencies.
 //!
 //! # Features
 //!
@@ -32,12 +22,12 @@
 //! | feature | what it has |
 //! |---|---|
 //! | `cli` | the program, and reports as text; all below but `cuda` |
-//! | `csv` | traces as CSV ([`trace::csv`]) |
-//! | `cuda` | NVIDIA GPUs through CUDA's driver ([`runtime::cuda`]) |
+//! | `csv` | traces as CSV |
+//! | `cuda` | NVIDIA GPUs through CUDA's driver |
 //! | `dense` | libraries for dense products and Fourier transforms on the host. Without them its products are plain loops, and it has no transform |
-//! | `matrix-files` | NPY files ([`matrix::npy`]), and Matrix Market files that are compressed or in archives |
-//! | `models` | profiles of machines ([`profile`]) and cost models ([`model`]) |
-//! | `opencl` | OpenCL devices ([`runtime::opencl`]) |
+//! | `matrix-files` | NPY files, and Matrix Market files that are compressed or in archives |
+//! | `models` | profiles of machines and cost models |
+//! | `opencl` | OpenCL devices |
 //!
 //! # Example
 //!
@@ -55,8 +45,84 @@
 //! # }
 //! ```
 
-pub use pdawl_api::*;
 pub use session::Session;
+
+/// How the units of a step are divided: the strategies, and what a [`Balancer`](balance::Balancer)
+/// of a user's is told and answers.
+pub mod balance {
+    pub use pdawl_api::balance::{
+        Account, Balancer, ChunkDone, Dawl, DeviceStep, DeviceView, Fixed, Guided, Next, Overhead,
+        Planned, Probe, ProbeKind, Setup, Shares, StepPlan, StepReport, StepState, Strategy,
+        StrategyError, Sweep, Trusted, largest_remainder,
+    };
+}
+
+/// Sparse matrices, and where they come from.
+pub mod matrix {
+    pub use pdawl_api::matrix::{
+        Control, Csr, CsrError, FileError, Loaded, MatrixError, MatrixSource, Origin, Progress,
+        Shared, Stats,
+    };
+}
+
+/// Where and when tasks run: the policies, and what a [`Policy`](policy::Policy) of a user's is
+/// told and answers.
+pub mod policy {
+    pub use pdawl_api::policy::{
+        Adaptive, Clustering, Darts, Datum, DeviceModel, Dmdar, Eager, Eviction, Finished, Growing,
+        Heft, Links, Locality, MapError, NamedPolicy, Policy, PolicyNameError, PolicyOptions,
+        Prefetch, Problem, RoundRobin, Task, WINDOW,
+    };
+}
+
+/// Programs of tasks over shared spaces, which [`Nodes`](session::Nodes) run.
+pub mod program {
+    pub use pdawl_api::cluster::record::ClusterOutcome;
+    pub use pdawl_api::cluster::space::{Block, Extent, SpaceId};
+    pub use pdawl_api::codelet::{Cost, NdRange, NumberFormat, Precision, Value};
+    pub use pdawl_api::spread::{NamedSpread, SpreadNameError};
+    pub use pdawl_api::workload::cluster::program::{
+        Access, Bytes, CodeletTask, Collected, Gather, Gathered, Program, ProgramError,
+        ProgramTask, Read, Space, SpaceTask, Subscription, SubtaskKernel, Touch, Touched, Unit,
+        Uses, View, ViewMut, Write, Yielded,
+    };
+}
+
+/// What a run was, as its report has it.
+pub mod report {
+    pub use pdawl_api::report::run::corun::{CoRun, Model, Single, Step, Trust};
+    pub use pdawl_api::report::run::graph::{
+        Dense, Graph, Measured, MeasuredTasks, PlacedComponent,
+    };
+    pub use pdawl_api::report::run::nodes::{BusiestPart, Figure, Node, Requests, Steps, Tasks};
+    pub use pdawl_api::report::run::{Bounds, Details, DevicePart, Lost, Verification};
+    pub use pdawl_api::report::{
+        Context, HostInfo, Machine, Parameters, Printed, Report, Throughput, Workload,
+    };
+}
+
+/// Sessions: the devices of a machine, and runs on them.
+pub mod session {
+    pub use pdawl_api::machine::{Device, DeviceKind, Host, MachineError, RuntimeKind};
+    pub use pdawl_api::runtime::RuntimeError;
+    pub use pdawl_api::session::{
+        AnyData, ArrayResult, ArrayRun, ClusterOptions, Complex, Data, DenseMatrix, DeviceOptions,
+        Error, Factor, Factors, FaultError, FaultSpec, GraphRun, Grid, GridMut, GridNumbers,
+        Kernel, KernelRun, NamedMachine, NodeRun, Nodes, Number, Placed, ProgramResults,
+        ResultError, Results, Run, Sample, Session, SparseMatrix, Stage, StencilRun, Stop, Task,
+        TaskData, TaskGraphBuilder, UnfitFault, bf16, f16,
+    };
+    pub use pdawl_api::trace::gantt::Chart;
+    pub use pdawl_api::trace::{Span, Trace};
+}
+
+/// Sets of tasks that share data, which [`Session::task_set`] runs.
+pub mod task_set {
+    pub use pdawl_api::workload::task_set::{
+        Body, Cholesky, Matmul2d, Matmul3d, Order, RandomTasks, SETS, TILE, TaskSet, TaskSetError,
+        Tasks,
+    };
+}
 
 /// The examples of README.md and of the tutorial, as tests.
 #[cfg(doctest)]

@@ -10,17 +10,19 @@ mod tasks;
 use std::sync::Arc;
 use std::time::Instant;
 
-use pdawl::cluster::NodeId;
-use pdawl::cluster::protocol::Settings;
-use pdawl::cluster::record::{ClusterOutcome, NodeRecord};
-use pdawl::codelet::Precision;
-use pdawl::engine::cluster::simulate::{
+use pdawl_api::cluster::NodeId;
+use pdawl_api::cluster::protocol::Settings;
+use pdawl_api::cluster::record::{ClusterOutcome, NodeRecord};
+use pdawl_api::codelet::Precision;
+use pdawl_api::engine::cluster::simulate::{
     Cluster, Computing, NodeMachine, Options, Report, Slowdown, simulate,
 };
-use pdawl::machine::{ClusterStore, MachineStore};
-use pdawl::spread::NamedSpread;
-use pdawl::workload::cluster::program::Program;
-use pdawl::workload::cluster::{ClusterWorkload, ConvolutionWorkload, Fill, Placement, Product};
+use pdawl_api::machine::{ClusterStore, MachineStore};
+use pdawl_api::spread::NamedSpread;
+use pdawl_api::workload::cluster::program::Program;
+use pdawl_api::workload::cluster::{
+    ClusterWorkload, ConvolutionWorkload, Fill, Placement, Product,
+};
 
 use tasks::Equal;
 

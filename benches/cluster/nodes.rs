@@ -5,20 +5,20 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use pdawl::cluster::protocol::Settings;
-use pdawl::cluster::space::Extent;
-use pdawl::cluster::wire::{LocalWire, Wire};
-use pdawl::codelet::Precision;
-use pdawl::engine::cluster::{Control, Node, Options, expected};
-use pdawl::machine::host::allowed_cores;
-use pdawl::runtime::{Runtime, select};
-use pdawl::spread::NamedSpread;
-use pdawl::workload::Supersteps;
-use pdawl::workload::cluster::program::{Program, ProgramTask};
-use pdawl::workload::cluster::{
+use pdawl_api::cluster::protocol::Settings;
+use pdawl_api::cluster::space::Extent;
+use pdawl_api::cluster::wire::{LocalWire, Wire};
+use pdawl_api::codelet::Precision;
+use pdawl_api::engine::cluster::{Control, Node, Options, expected};
+use pdawl_api::machine::host::allowed_cores;
+use pdawl_api::runtime::{Runtime, select};
+use pdawl_api::spread::NamedSpread;
+use pdawl_api::workload::Supersteps;
+use pdawl_api::workload::cluster::program::{Program, ProgramTask};
+use pdawl_api::workload::cluster::{
     BandsWorkload, ClusterWorkload, LuWorkload, Placement, SortWorkload, generated,
 };
-use pdawl::workload::stencil::Stencil;
+use pdawl_api::workload::stencil::Stencil;
 use rustix::thread::{CpuSet, sched_setaffinity};
 
 /// What a node's driver has done.

@@ -3,8 +3,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use pdawl::cluster::NodeId;
-use pdawl::cluster::space::{Block, Directory, Holder};
+use pdawl_api::cluster::NodeId;
+use pdawl_api::cluster::space::{Block, Directory, Holder};
 
 const SEARCHES: u64 = 100_000;
 

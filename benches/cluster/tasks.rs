@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use pdawl::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
-use pdawl::cluster::task::{Computed, SubtaskLaunch, Task};
-use pdawl::codelet::{Codelet, Cost, convolution};
-use pdawl::verify::Checked;
-use pdawl::workload::cluster::{Check, ClusterWorkload, Contents, Layout, NewSpace};
+use pdawl_api::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
+use pdawl_api::cluster::task::{Computed, SubtaskLaunch, Task};
+use pdawl_api::codelet::{Codelet, Cost, convolution};
+use pdawl_api::verify::Checked;
+use pdawl_api::workload::cluster::{Check, ClusterWorkload, Contents, Layout, NewSpace};
 
 /// Subtasks of equal cost that read and write little, of what each node has equally much.
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use libc::c_void;
 use opencl_sys::*;
-use pdawl::policy::auto_fit::TransferCosts;
+use pdawl_api::policy::auto_fit::TransferCosts;
 
 use crate::call::Waits;
 use crate::device::Device;

@@ -7,8 +7,8 @@
 use std::ffi::CStr;
 use std::time::Instant;
 
-use pdawl::policy::auto_fit::{DeviceRates, TransferCosts};
-use pdawl::profile::kernels::{KernelKey, Program};
+use pdawl_api::policy::auto_fit::{DeviceRates, TransferCosts};
+use pdawl_api::profile::kernels::{KernelKey, Program};
 
 use crate::context::{Context, Place};
 use crate::own_queue::{Built, OwnQueue};

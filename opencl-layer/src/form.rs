@@ -6,7 +6,7 @@
 //! have one dimension more, of a single work-item, whose offset is the whole size along the
 //! axis. In three dimensions the size is in the text.
 
-use pdawl::workload::kernel::{Extent, work_items};
+use pdawl_api::workload::kernel::{Extent, work_items};
 
 /// A form of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{Arc, OnceLock};
 
 use opencl_sys::*;
-use pdawl::profile::kernels::KernelKey;
+use pdawl_api::profile::kernels::KernelKey;
 
 use crate::argument::Argument;
 use crate::call::Call;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use libc::c_void;
 use opencl_sys::*;
-use pdawl::residency::Regions;
+use pdawl_api::residency::Regions;
 
 use crate::context::Context;
 use crate::domain::Own;

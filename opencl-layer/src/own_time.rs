@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use pdawl::report::exec::OwnTime;
+use pdawl_api::report::exec::OwnTime;
 
 use crate::settings::settings;
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use libc::c_void;
 use opencl_sys::*;
-use pdawl::profile::kernels::Program as Identity;
+use pdawl_api::profile::kernels::Program as Identity;
 
 use crate::context::Context;
 use crate::device::Device;

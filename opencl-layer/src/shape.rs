@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use opencl_sys::*;
-use pdawl::workload::kernel::Axis;
+use pdawl_api::workload::kernel::Axis;
 
 use crate::form::Form;
 use crate::status::Fallible;

@@ -1,8 +1,7 @@
 //! The nodes that a launcher has started.
 
 use numpy::PyArray1;
-use pdawl::engine::cluster::ClusterOptions;
-use pdawl::session::{ArrayResult, Error, NodeRun, Nodes};
+use pdawl::session::{ArrayResult, ClusterOptions, Error, NodeRun, Nodes};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -30,13 +29,11 @@ impl Cluster {
         threads: Option<usize>,
     ) -> PyResult<Self> {
         let wrong = |error: &dyn std::fmt::Display| PyValueError::new_err(error.to_string());
-        let devices = devices.map(str::parse).transpose();
         let spread = spread.map(str::parse).transpose();
         let options = ClusterOptions {
-            devices: devices
-                .map_err(|error: pdawl::runtime::select::SelectionError| wrong(&error))?,
+            devices: devices.map(str::to_owned),
             spread: spread
-                .map_err(|error: pdawl::spread::SpreadNameError| wrong(&error))?
+                .map_err(|error: pdawl::program::SpreadNameError| wrong(&error))?
                 .unwrap_or_default(),
             wire,
             ..ClusterOptions::default()

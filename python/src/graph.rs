@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pdawl::Session;
 use pdawl::session::{Data, Error, Task};
-use pdawl::workload::task_set::{SETS, TILE, TaskSet};
+use pdawl::task_set::{SETS, TILE, TaskSet};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};

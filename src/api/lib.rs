@@ -1,5 +1,6 @@
 //! The interface for programs: a [`session`] owns devices and runs work on them, a [`report`] says
-//! what a run was. The other modules are those of the parts below.
+//! what a run was. The other modules are those of the parts below; the library `pdawl` names what
+//! programs of users need of all.
 
 pub use pdawl_base::{installed, quantity, time};
 pub use pdawl_codelet as codelet;

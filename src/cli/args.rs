@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use clap::{Args, ValueEnum};
-use pdawl::balance::Strategy;
-use pdawl::machine::MachineFile;
+use pdawl_api::balance::Strategy;
+use pdawl_api::machine::MachineFile;
 
 use super::failure::Failure;
 use super::size::ByteSize;
-use pdawl::session::FaultSpec;
+use pdawl_api::session::FaultSpec;
 
 /// How a result is printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]

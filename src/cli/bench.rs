@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ArgMatches;
-use pdawl::report::{Bench, BenchRun};
+use pdawl_api::report::{Bench, BenchRun};
 use serde_json::Value;
 
 use super::args::Format;

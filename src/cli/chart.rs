@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pdawl::report::run::sheet;
-use pdawl::trace::chrome::{self, Read};
-use pdawl::trace::gantt::{self, Chart, Sheet};
+use pdawl_api::report::run::sheet;
+use pdawl_api::trace::chrome::{self, Read};
+use pdawl_api::trace::gantt::{self, Chart, Sheet};
 
 use super::args::Format;
 use super::failure::Failure;

@@ -2,12 +2,12 @@
 //! use.
 
 use comfy_table::ContentArrangement;
-use pdawl::machine::{Device, RuntimeKind, SubDeviceSupport};
-use pdawl::quantity::Bytes;
-use pdawl::report::Printed;
-use pdawl::report::instruments::{self, Instruments};
-use pdawl::report::table;
-use pdawl::session::this_machine::{self, GpuDriver, ThisMachine};
+use pdawl_api::machine::{Device, RuntimeKind, SubDeviceSupport};
+use pdawl_api::quantity::Bytes;
+use pdawl_api::report::Printed;
+use pdawl_api::report::instruments::{self, Instruments};
+use pdawl_api::report::table;
+use pdawl_api::session::this_machine::{self, GpuDriver, ThisMachine};
 use pdawl_profiler::{counters, telemetry};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -134,7 +134,7 @@ fn divisible(support: SubDeviceSupport) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pdawl::machine::DeviceKind;
+    use pdawl_api::machine::DeviceKind;
 
     use super::*;
 

@@ -2,12 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
-use pdawl::balance::Strategy;
-use pdawl::machine::Host;
-use pdawl::model::ModelStore;
-use pdawl::report::Report;
-use pdawl::session::divided::{self, Divided, Sharing, Work};
-use pdawl::session::{self, NamedMachine, Session, memories_in_host};
+use pdawl_api::balance::Strategy;
+use pdawl_api::machine::Host;
+use pdawl_api::model::ModelStore;
+use pdawl_api::report::Report;
+use pdawl_api::session::divided::{self, Divided, Sharing, Work};
+use pdawl_api::session::{self, NamedMachine, Session, memories_in_host};
 
 use super::args::{MachineArgs, ModelChoice};
 use super::failure::Failure;

@@ -5,7 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use pdawl::runtime::RuntimeError;
+use pdawl_api::runtime::RuntimeError;
 
 use super::{interrupt, terminal};
 

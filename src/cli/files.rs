@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use pdawl::report::{Printed, Report};
-use pdawl::trace::{Trace, chrome, csv, gantt};
+use pdawl_api::report::{Printed, Report};
+use pdawl_api::trace::{Trace, chrome, csv, gantt};
 
 use super::failure::Failure;
 use super::output::Output;

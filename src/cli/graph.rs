@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use indicatif::ProgressBar;
-use pdawl::graph::DatumId;
-use pdawl::policy::NamedPolicy;
-use pdawl::report::Report;
-use pdawl::session::{self, GraphJob, GraphOptions, GraphPolicy, Queues, Session, Stage};
-use pdawl::trace::Trace;
+use pdawl_api::graph::DatumId;
+use pdawl_api::policy::NamedPolicy;
+use pdawl_api::report::Report;
+use pdawl_api::session::{self, GraphJob, GraphOptions, GraphPolicy, Queues, Session, Stage};
+use pdawl_api::trace::Trace;
 
 use super::args::{Format, MachineArgs};
 use super::failure::Failure;

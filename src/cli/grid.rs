@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
-use pdawl::codelet::stencil::{Dimensions, Precision};
-use pdawl::matrix::npy::NpyMatrix;
-use pdawl::quantity::Bytes;
-use pdawl::report::Workload;
-use pdawl::workload::stencil::{Stencil, StencilError, check_finite};
-use pdawl::workload::{Divisible, Supersteps};
+use pdawl_api::codelet::stencil::{Dimensions, Precision};
+use pdawl_api::matrix::npy::NpyMatrix;
+use pdawl_api::quantity::Bytes;
+use pdawl_api::report::Workload;
+use pdawl_api::workload::stencil::{Stencil, StencilError, check_finite};
+use pdawl_api::workload::{Divisible, Supersteps};
 
 use super::cluster::is_first;
 use super::failure::Failure;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::thread;
 
-use pdawl::cluster::wire::environment::Launched;
+use pdawl_api::cluster::wire::environment::Launched;
 use pdawl_profiler::file::is_waiting;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;

@@ -61,7 +61,7 @@ use std::thread::Builder;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
-use pdawl::session::{GpuRuntime, Libraries, choose_gpu_runtime, choose_libraries};
+use pdawl_api::session::{GpuRuntime, Libraries, choose_gpu_runtime, choose_libraries};
 
 use failure::Failure;
 

@@ -1,10 +1,10 @@
 //! `pdawl machine`: measures this machine, and lists and shows machine files.
 
 use clap::Subcommand;
-use pdawl::machine::{MachineError, MachineFile, MachineStore, StoreError};
-use pdawl::quantity::{Bytes, Count};
-use pdawl::report::table;
-use pdawl::session::this_machine;
+use pdawl_api::machine::{MachineError, MachineFile, MachineStore, StoreError};
+use pdawl_api::quantity::{Bytes, Count};
+use pdawl_api::report::table;
+use pdawl_api::session::this_machine;
 use schemars::JsonSchema;
 use serde::Serialize;
 

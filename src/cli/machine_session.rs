@@ -1,10 +1,10 @@
 //! Opens the devices of a command as its options say, and tells why a session fails.
 
-use pdawl::engine::corun::CorunError;
-use pdawl::engine::graph::GraphRunError;
-use pdawl::machine::{self, MachineFile};
-use pdawl::policy::MapError;
-use pdawl::session::{self, DeviceOptions, NamedMachine, UnfitFault};
+use pdawl_api::engine::corun::CorunError;
+use pdawl_api::engine::graph::GraphRunError;
+use pdawl_api::machine::{self, MachineFile};
+use pdawl_api::policy::MapError;
+use pdawl_api::session::{self, DeviceOptions, NamedMachine, UnfitFault};
 
 use super::args::MachineArgs;
 use super::cluster::of_run;

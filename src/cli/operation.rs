@@ -1,4 +1,4 @@
-//! `pdawl run` of an operation of the [catalogue](pdawl::catalogue), on one machine or over nodes.
+//! `pdawl run` of an operation of the [catalogue](pdawl_api::catalogue), on one machine or over nodes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,10 +7,10 @@ use clap::builder::{
     PathBufValueParser, PossibleValue, PossibleValuesParser, TypedValueParser, ValueParser,
 };
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand};
-use pdawl::catalogue::{Entry, Given, Kind, Made, OPERATIONS, Parameter, Unfit, Value, Values};
-use pdawl::policy::NamedPolicy;
-use pdawl::session::nodes::AskedOperation;
-use pdawl::workload::cluster::Placement;
+use pdawl_api::catalogue::{Entry, Given, Kind, Made, OPERATIONS, Parameter, Unfit, Value, Values};
+use pdawl_api::policy::NamedPolicy;
+use pdawl_api::session::nodes::AskedOperation;
+use pdawl_api::workload::cluster::Placement;
 
 use super::args::{Format, MachineArgs};
 use super::cluster::{

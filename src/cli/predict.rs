@@ -1,12 +1,12 @@
 //! `pdawl predict`: how long a workload would take on a machine, by strategy.
 
 use clap::Subcommand;
-use pdawl::machine::MachineFile;
-use pdawl::model::planner::{CandidateDevice, ModelledMachine, PredictedStrategy, predict_run};
-use pdawl::model::{ModelStore, command, store};
-use pdawl::report::prediction::{PredictedMachine, PredictingModel, PredictionReport};
-use pdawl::session::divided::step;
-use pdawl::session::{NamedMachine, this_machine};
+use pdawl_api::machine::MachineFile;
+use pdawl_api::model::planner::{CandidateDevice, ModelledMachine, PredictedStrategy, predict_run};
+use pdawl_api::model::{ModelStore, command, store};
+use pdawl_api::report::prediction::{PredictedMachine, PredictingModel, PredictionReport};
+use pdawl_api::session::divided::step;
+use pdawl_api::session::{NamedMachine, this_machine};
 use pdawl_profiler::bundle::Bundle;
 
 use super::args::Format;

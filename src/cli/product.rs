@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use pdawl::codelet::Precision;
-use pdawl::matrix::npy::NpyMatrix;
-use pdawl::matrix::{Csr, MatrixSource, Origin};
-use pdawl::quantity::Bytes;
-use pdawl::report::Workload;
-use pdawl::workload::Divisible;
-use pdawl::workload::spmv::{DAMPING, Form, Options, Spmv, SpmvError, arrange};
+use pdawl_api::codelet::Precision;
+use pdawl_api::matrix::npy::NpyMatrix;
+use pdawl_api::matrix::{Csr, MatrixSource, Origin};
+use pdawl_api::quantity::Bytes;
+use pdawl_api::report::Workload;
+use pdawl_api::workload::Divisible;
+use pdawl_api::workload::spmv::{DAMPING, Form, Options, Spmv, SpmvError, arrange};
 
 use super::args::Format;
 use super::failure::Failure;

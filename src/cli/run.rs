@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::Subcommand;
-use pdawl::balance::Strategy;
-use pdawl::matrix::npy::ElementType;
-use pdawl::session::nodes::NodesWork;
+use pdawl_api::balance::Strategy;
+use pdawl_api::matrix::npy::ElementType;
+use pdawl_api::session::nodes::NodesWork;
 
 use super::args::{Format, MachineArgs, ModelArgs, ModelChoice};
 use super::cluster::{ClusterJob, NodeOptions, Prepared, ResultArray, ResultFile, Work, is_first};

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pdawl::codelet::Precision;
-use pdawl::matrix::npy::{ElementType, write_array_header};
-use pdawl::workload::kernel::Sink;
+use pdawl_api::codelet::Precision;
+use pdawl_api::matrix::npy::{ElementType, write_array_header};
+use pdawl_api::workload::kernel::Sink;
 
 use super::failure::Failure;
 use super::output::Output;

@@ -1,16 +1,16 @@
 //! `pdawl schema`: the JSON Schemas of what the program prints and keeps, made from the types
 //! that are printed.
 
-use pdawl::machine::{ClusterFile, MachineFile, cluster, file};
-use pdawl::profile::kernels::{self, KernelsFile};
-use pdawl::report::exec::{self, ExecReport};
-use pdawl::report::matrix::MatrixReport;
-use pdawl::report::model::{AdaptReport, CheckReport, ListReport};
-use pdawl::report::prediction::PredictionReport;
-use pdawl::report::profile::ProfileReport;
-use pdawl::report::spec::SpecReport;
-use pdawl::report::training::TrainingReport;
-use pdawl::report::{Bench, Printed, Report, Schematic, table};
+use pdawl_api::machine::{ClusterFile, MachineFile, cluster, file};
+use pdawl_api::profile::kernels::{self, KernelsFile};
+use pdawl_api::report::exec::{self, ExecReport};
+use pdawl_api::report::matrix::MatrixReport;
+use pdawl_api::report::model::{AdaptReport, CheckReport, ListReport};
+use pdawl_api::report::prediction::PredictionReport;
+use pdawl_api::report::profile::ProfileReport;
+use pdawl_api::report::spec::SpecReport;
+use pdawl_api::report::training::TrainingReport;
+use pdawl_api::report::{Bench, Printed, Report, Schematic, table};
 use pdawl_profiler::bundle::{self, Bundle};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};

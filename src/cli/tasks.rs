@@ -2,10 +2,10 @@
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use pdawl::machine::DeviceKind;
-use pdawl::policy::NamedPolicy;
-use pdawl::session::{GraphJob, GraphOptions, NamedMachine, Session};
-use pdawl::workload::task_set::{
+use pdawl_api::machine::DeviceKind;
+use pdawl_api::policy::NamedPolicy;
+use pdawl_api::session::{GraphJob, GraphOptions, NamedMachine, Session};
+use pdawl_api::workload::task_set::{
     Body, DEPTH, MOST_ROWS, Order, SETS, TILE, TaskSet, TaskSetError, Tasks,
 };
 

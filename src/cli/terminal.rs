@@ -10,8 +10,8 @@ use std::time::Duration;
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use indicatif::{ProgressBar, ProgressStyle};
-use pdawl::cluster::wire::environment::Launched;
-use pdawl::report::{Printed, Schematic};
+use pdawl_api::cluster::wire::environment::Launched;
+use pdawl_api::report::{Printed, Schematic};
 use serde::Serialize;
 
 use super::args::Format;

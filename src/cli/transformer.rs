@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use clap::ValueEnum;
-use pdawl::codelet::NumberFormat;
-use pdawl::report::run::workload::TransformerParameters;
-use pdawl::report::{Parameters, Workload};
-use pdawl::session::{GraphJob, Placed, Reference};
-use pdawl::workload::transformer::{Form, MOST_HEADS, MOST_ROWS, Transformer};
+use pdawl_api::codelet::NumberFormat;
+use pdawl_api::report::run::workload::TransformerParameters;
+use pdawl_api::report::{Parameters, Workload};
+use pdawl_api::session::{GraphJob, Placed, Reference};
+use pdawl_api::workload::transformer::{Form, MOST_HEADS, MOST_ROWS, Transformer};
 
 use super::failure::Failure;
 use super::graph::{self, GraphArgs, GraphRequest};

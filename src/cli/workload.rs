@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pdawl::session::divided::{Divided, Sharing, Work};
-use pdawl::workload::Supersteps;
+use pdawl_api::session::divided::{Divided, Sharing, Work};
+use pdawl_api::workload::Supersteps;
 
 use super::failure::Failure;
 use super::grid::{Grid, MemoryBudget};

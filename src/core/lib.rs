@@ -23,7 +23,7 @@ pub mod workload;
 
 // Fixtures that unit tests share with the integration tests refer to the library by name.
 #[cfg(test)]
-extern crate self as pdawl;
+extern crate self as pdawl_core;
 #[cfg(test)]
 #[path = "../../tests/fixtures/changed.rs"]
 mod changed;

@@ -19,7 +19,7 @@ fn wrongly_named(sources: &Sources) -> Vec<String> {
     let imports = imports.filter(|import| !import.from.contains(&"exec".to_owned()));
     let wrong = imports.filter(|import| match &import.to[..] {
         [library, part, names @ ..] => {
-            let is_of_part = library == "pdawl" && PARTS.contains(&part.as_str());
+            let is_of_part = library == "pdawl_api" && PARTS.contains(&part.as_str());
             // An error's variant is the error's.
             is_of_part && !names.iter().any(|name| may_be_named(name))
         }
@@ -35,7 +35,7 @@ fn wrongly_named(sources: &Sources) -> Vec<String> {
 
 fn command_line(root: &Path) -> Sources {
     let mut sources = Sources::default();
-    sources.add("pdawl_cli", root, &["pdawl", "pdawl_cli"]);
+    sources.add("pdawl_cli", root, &["pdawl_api", "pdawl_cli"]);
     sources
 }
 
@@ -57,17 +57,20 @@ fn what_it_may_not_name_is_found_in_any_form() {
     let folder = tempfile::tempdir().expect("a folder");
     let root = folder.path().join("lib.rs");
     for (source, number) in [
-        ("use pdawl::engine::cluster::{ClusterError, Node};", 1),
-        ("use pdawl::engine;\nfn f() { engine::graph::bound(); }", 2),
+        ("use pdawl_api::engine::cluster::{ClusterError, Node};", 1),
         (
-            "use pdawl::{policy::Policy, runtime::{Runtime, RuntimeError}};",
+            "use pdawl_api::engine;\nfn f() { engine::graph::bound(); }",
             2,
         ),
-        ("use pdawl::engine::cluster::Node as NodeError;", 1),
-        ("fn f() -> pdawl::runtime::DeviceId { g() }", 1),
-        ("use pdawl::policy::{MapError, NamedPolicy};", 0),
-        ("fn f() { h(pdawl::runtime::RuntimeError::Unknown) }", 0),
-        ("use pdawl::session::Session;", 0),
+        (
+            "use pdawl_api::{policy::Policy, runtime::{Runtime, RuntimeError}};",
+            2,
+        ),
+        ("use pdawl_api::engine::cluster::Node as NodeError;", 1),
+        ("fn f() -> pdawl_api::runtime::DeviceId { g() }", 1),
+        ("use pdawl_api::policy::{MapError, NamedPolicy};", 0),
+        ("fn f() { h(pdawl_api::runtime::RuntimeError::Unknown) }", 0),
+        ("use pdawl_api::session::Session;", 0),
     ] {
         std::fs::write(&root, source).expect("a source");
         let wrong = wrongly_named(&command_line(&root));

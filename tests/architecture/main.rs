@@ -3,6 +3,7 @@
 
 mod command_line;
 mod imports;
+mod interface;
 mod packages;
 mod pages;
 mod parts;
@@ -16,7 +17,7 @@ use parts::ArchitecturePart;
 
 /// The crates of the workspace: name in paths, folder, and files of roots.
 const CRATES: [(&str, &str, &[&str]); 12] = [
-    ("pdawl", "", &["src/lib.rs", "src/main.rs"]),
+    ("pdawl", "", &["src/main.rs"]),
     ("pdawl_api", "src/api", &["src/api/lib.rs"]),
     ("pdawl_base", "src/base", &["src/base/lib.rs"]),
     ("pdawl_cli", "src/cli", &["src/cli/lib.rs"]),

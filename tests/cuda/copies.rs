@@ -1,8 +1,8 @@
 //! Copies of rows, between devices, and of the user's memory.
 
-use pdawl::codelet::BufferId;
-use pdawl::runtime::union::Union;
-use pdawl::runtime::{
+use pdawl_api::codelet::BufferId;
+use pdawl_api::runtime::union::Union;
+use pdawl_api::runtime::{
     AdoptedMemory, Command, DeviceId, Devices, Location, QueueId, Rows, Runtime, RuntimeError,
 };
 

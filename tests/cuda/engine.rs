@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pdawl::codelet::{Cost, NdRange, Value};
-use pdawl::engine::graph::{
+use pdawl_api::codelet::{Cost, NdRange, Value};
+use pdawl_api::engine::graph::{
     Control, GraphOutcome, Options, PreparedGraph, abilities, problem::problem,
 };
-use pdawl::graph::{
+use pdawl_api::graph::{
     Argument, Components, Contents, Datum, DatumId, GraphBuilder, Kernel, TaskGraph,
 };
-use pdawl::policy::{Clustering, Eager, Policy, Problem};
-use pdawl::runtime::Devices;
-use pdawl::runtime::union::Union;
+use pdawl_api::policy::{Clustering, Eager, Policy, Problem};
+use pdawl_api::runtime::Devices;
+use pdawl_api::runtime::union::Union;
 
 use crate::library::fake;
 use crate::machine::{PTX, codelet, machine, mixed};

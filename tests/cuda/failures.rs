@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use pdawl::codelet::{NdRange, Value};
-use pdawl::runtime::{Command, Devices, EventId, Memory, Runtime, RuntimeError, Status};
+use pdawl_api::codelet::{NdRange, Value};
+use pdawl_api::runtime::{Command, Devices, EventId, Memory, Runtime, RuntimeError, Status};
 
 use crate::library::fake;
 use crate::machine::{
@@ -231,7 +231,7 @@ fn what_does_not_open_is_reported() {
     fake.fail("cuDevicePrimaryCtxRetain", OUT_OF_MEMORY, 1);
     let open = |text: &str| {
         let selection = text.parse().expect("a selection");
-        let opened = pdawl::runtime::select::open(Some(&selection), true);
+        let opened = pdawl_api::runtime::select::open(Some(&selection), true);
         opened.err().expect("it does not open").to_string()
     };
     let text = open("cuda0");
@@ -247,7 +247,8 @@ fn what_does_not_open_is_reported() {
     assert!(open("cuda0:3").contains("cannot be divided"));
     assert!(open("cuda0=own").contains("memory of its own anyway"));
     assert!(open("cuda0,cuda0").contains("named twice"));
-    let (machine, _) = pdawl::runtime::select::open(Some(&"cuda1:8".parse().expect("one")), true)
-        .expect("all of its units");
+    let (machine, _) =
+        pdawl_api::runtime::select::open(Some(&"cuda1:8".parse().expect("one")), true)
+            .expect("all of its units");
     assert_eq!(machine.devices()[0].name, "cuda1");
 }

@@ -3,9 +3,11 @@
 
 use std::sync::Arc;
 
-use pdawl::codelet::{Codelet, KernelSeries, KernelSource, NdRange, OpenClKernel, Shape, Value};
-use pdawl::runtime::union::Union;
-use pdawl::runtime::{
+use pdawl_api::codelet::{
+    Codelet, KernelSeries, KernelSource, NdRange, OpenClKernel, Shape, Value,
+};
+use pdawl_api::runtime::union::Union;
+use pdawl_api::runtime::{
     BufferId, Command, CommandGraph, CommandKind, Devices, EventId, GraphLaunch, Memory, QueueId,
     QueueKind, Runtime, Status,
 };
@@ -388,7 +390,8 @@ fn graphs_that_cannot_be_are_refused() {
     assert_eq!(read(&mut machine, queue, a), vec![0; 64]);
     // Host pools run none.
     let (mut pool, _) =
-        pdawl::runtime::select::open(Some(&"host:1".parse().expect("one")), true).expect("a pool");
+        pdawl_api::runtime::select::open(Some(&"host:1".parse().expect("one")), true)
+            .expect("a pool");
     assert!(!pool.runs_graphs(ONE));
     let queue = pool.queue(ONE).expect("a queue");
     let error = pool.enqueue(queue, of(&whole), &[]).expect_err("refused");

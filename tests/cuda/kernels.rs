@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use pdawl::codelet::{Codelet, KernelSeries, KernelSource, NdRange, OpenClKernel, Shape, Value};
-use pdawl::runtime::union::Union;
-use pdawl::runtime::{BufferId, Command, Devices, Memory, QueueId, Status, cuda, opencl};
+use pdawl_api::codelet::{
+    Codelet, KernelSeries, KernelSource, NdRange, OpenClKernel, Shape, Value,
+};
+use pdawl_api::runtime::union::Union;
+use pdawl_api::runtime::{BufferId, Command, Devices, Memory, QueueId, Status, cuda, opencl};
 
 use crate::library::fake;
 use crate::machine::{

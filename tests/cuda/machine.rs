@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape, Value};
-use pdawl::runtime::select::{Selection, open_union};
-use pdawl::runtime::union::Union;
-use pdawl::runtime::{
+use pdawl_api::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape, Value};
+use pdawl_api::runtime::select::{Selection, open_union};
+use pdawl_api::runtime::union::Union;
+use pdawl_api::runtime::{
     BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Launch, Memory, QueueId,
     Runtime, Status,
 };

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use pdawl::runtime::{Command, CommandKind, Devices, EventId, QueueKind, Runtime, Status};
+use pdawl_api::runtime::{Command, CommandKind, Devices, EventId, QueueKind, Runtime, Status};
 
 use crate::library::fake;
 use crate::machine::{ONE, OTHER, add, enqueue, finish, host, machine, next, numbers, slow};

@@ -5,12 +5,12 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use pdawl::codelet::{
+use pdawl_api::codelet::{
     Codelet, Cost, HostCode, HostValue, KernelSource, NdRange, OpenClKernel, Shape, Value,
 };
-use pdawl::machine::MachineStore;
-use pdawl::runtime::sim::{Sim, SimOptions};
-use pdawl::runtime::{
+use pdawl_api::machine::MachineStore;
+use pdawl_api::runtime::sim::{Sim, SimOptions};
+use pdawl_api::runtime::{
     AdoptedMemory, BufferId, Command, DeviceId, Devices, HostMemoryId, Launch, Location, Memory,
     QueueId, Rows, Runtime, RuntimeError, Status,
 };

@@ -6,18 +6,18 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::cluster::space::Extent;
-use pdawl::codelet::Precision;
-use pdawl::engine::cluster::{Alone, ClusterError, Control};
-use pdawl::engine::graph::kernel_seconds::KernelSeconds;
-use pdawl::graph::TaskGraph;
-use pdawl::machine::MachineStore;
-use pdawl::runtime::Runtime;
-use pdawl::runtime::sim::{Sim, SimOptions};
-use pdawl::verify::Checked;
-use pdawl::workload::cluster::graph::WorkloadGraph;
-use pdawl::workload::cluster::program::Program;
-use pdawl::workload::cluster::{
+use pdawl_api::cluster::space::Extent;
+use pdawl_api::codelet::Precision;
+use pdawl_api::engine::cluster::{Alone, ClusterError, Control};
+use pdawl_api::engine::graph::kernel_seconds::KernelSeconds;
+use pdawl_api::graph::TaskGraph;
+use pdawl_api::machine::MachineStore;
+use pdawl_api::runtime::Runtime;
+use pdawl_api::runtime::sim::{Sim, SimOptions};
+use pdawl_api::verify::Checked;
+use pdawl_api::workload::cluster::graph::WorkloadGraph;
+use pdawl_api::workload::cluster::program::Program;
+use pdawl_api::workload::cluster::{
     ClusterWorkload, ConvolutionWorkload, FftWorkload, LuWorkload, Placement, generated,
     generated_as, sort_alone,
 };
@@ -272,7 +272,7 @@ fn what_takes_blocks_without_gaps_is_no_task_graph() {
         },
         1,
     );
-    let sort = pdawl::workload::cluster::SortWorkload::new(100, 10, Arc::clone(&keys));
+    let sort = pdawl_api::workload::cluster::SortWorkload::new(100, 10, Arc::clone(&keys));
     let sort = sort.expect("samples");
     let refused = WorkloadGraph::new(&sort, &[], None, &AtomicBool::new(false))
         .err()

@@ -1,9 +1,9 @@
 //! A session's operations on dense arrays, against plain loops in doubles.
 
 use pdawl::Session;
-use pdawl::engine::cluster::ClusterOptions;
 use pdawl::session::{
-    ArrayResult, Complex, DenseMatrix, Error, Factor, Factors, Nodes, Number, bf16, f16,
+    ArrayResult, ClusterOptions, Complex, DenseMatrix, Error, Factor, Factors, Nodes, Number, bf16,
+    f16,
 };
 use proptest::prelude::*;
 use rustfft::{FftPlanner, num_complex};
@@ -241,7 +241,7 @@ fn operations_on_a_device_with_its_own_memory_are_right() {
 #[test]
 fn nodes_compute_together() {
     let options = ClusterOptions {
-        devices: Some("host:1".parse().unwrap()),
+        devices: Some("host:1".to_owned()),
         ..ClusterOptions::default()
     };
     let mut nodes = Nodes::in_threads(3, options).unwrap();

@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 
 use fastrand::Rng;
 use pdawl::Session;
-use pdawl::machine::DeviceKind;
 use pdawl::session::{Error, Kernel, Task};
+use pdawl_api::machine::DeviceKind;
 
 use crate::pocl::cpu_device;
 

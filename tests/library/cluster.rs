@@ -5,27 +5,27 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use pdawl::cluster::info::DeviceInfo;
-use pdawl::cluster::protocol::Settings;
-use pdawl::cluster::record::ClusterOutcome;
-use pdawl::cluster::space::{Block, Extent};
-use pdawl::cluster::wire::local::{Faults, Options as WireOptions};
-use pdawl::cluster::wire::{LocalWire, Wire};
-use pdawl::codelet::Precision;
-use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected};
-use pdawl::machine::MachineStore;
-use pdawl::matrix::{Csr, MatrixSource, control};
-use pdawl::runtime::sim::{Sim, SimOptions};
-use pdawl::runtime::{CommandKind, Runtime};
-use pdawl::spread::NamedSpread;
-use pdawl::trace::{Span, nodes};
-use pdawl::workload::Supersteps;
-use pdawl::workload::cluster::{
+use pdawl_api::cluster::info::DeviceInfo;
+use pdawl_api::cluster::protocol::Settings;
+use pdawl_api::cluster::record::ClusterOutcome;
+use pdawl_api::cluster::space::{Block, Extent};
+use pdawl_api::cluster::wire::local::{Faults, Options as WireOptions};
+use pdawl_api::cluster::wire::{LocalWire, Wire};
+use pdawl_api::codelet::Precision;
+use pdawl_api::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected};
+use pdawl_api::machine::MachineStore;
+use pdawl_api::matrix::{Csr, MatrixSource, control};
+use pdawl_api::runtime::sim::{Sim, SimOptions};
+use pdawl_api::runtime::{CommandKind, Runtime};
+use pdawl_api::spread::NamedSpread;
+use pdawl_api::trace::{Span, nodes};
+use pdawl_api::workload::Supersteps;
+use pdawl_api::workload::cluster::{
     BandsWorkload, Check, ClusterWorkload, ConvolutionWorkload, FftWorkload, Fill, FillError,
     LuWorkload, Placement, Product, generated,
 };
-use pdawl::workload::spmv::{self, Form, Spmv};
-use pdawl::workload::stencil::Stencil;
+use pdawl_api::workload::spmv::{self, Form, Spmv};
+use pdawl_api::workload::stencil::Stencil;
 
 use crate::{cluster_functions, pocl};
 
@@ -344,7 +344,7 @@ fn subtasks(workload: &dyn ClusterWorkload) -> u64 {
     if let Some(bands) = workload.bands() {
         return bands.supersteps.count().into();
     }
-    let ids: Vec<_> = (0..8).map(pdawl::cluster::space::SpaceId).collect();
+    let ids: Vec<_> = (0..8).map(pdawl_api::cluster::space::SpaceId).collect();
     let tasks = (0..workload.tasks()).map(|number| workload.task(number, &ids).count());
     tasks.sum()
 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::cluster::wire::{LocalWire, Wire};
-use pdawl::codelet::Precision;
-use pdawl::machine::MachineStore;
-use pdawl::runtime::sim::{At, Fault, FaultEffect, Sim, SimOptions};
-use pdawl::spread::NamedSpread;
-use pdawl::workload::Supersteps;
-use pdawl::workload::cluster::{BandsWorkload, ClusterWorkload};
-use pdawl::workload::spmv::Form;
-use pdawl::workload::stencil::Stencil;
+use pdawl_api::cluster::wire::{LocalWire, Wire};
+use pdawl_api::codelet::Precision;
+use pdawl_api::machine::MachineStore;
+use pdawl_api::runtime::sim::{At, Fault, FaultEffect, Sim, SimOptions};
+use pdawl_api::spread::NamedSpread;
+use pdawl_api::workload::Supersteps;
+use pdawl_api::workload::cluster::{BandsWorkload, ClusterWorkload};
+use pdawl_api::workload::spmv::Form;
+use pdawl_api::workload::stencil::Stencil;
 
 use crate::cluster::{Case, Ran, load, product};
 

@@ -5,17 +5,17 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::cluster::info::DeviceInfo;
-use pdawl::cluster::space::Block;
-use pdawl::cluster::wire::{LocalWire, Wire};
-use pdawl::codelet::{Cost, NdRange, Value};
-use pdawl::engine::cluster::expected;
-use pdawl::machine::MachineStore;
-use pdawl::runtime::Devices;
-use pdawl::runtime::sim::{Sim, SimOptions};
-use pdawl::spread::NamedSpread;
-use pdawl::verify::Checked;
-use pdawl::workload::cluster::program::{Program, ProgramTask, SubtaskKernel, View, ViewMut};
+use pdawl_api::cluster::info::DeviceInfo;
+use pdawl_api::cluster::space::Block;
+use pdawl_api::cluster::wire::{LocalWire, Wire};
+use pdawl_api::codelet::{Cost, NdRange, Value};
+use pdawl_api::engine::cluster::expected;
+use pdawl_api::machine::MachineStore;
+use pdawl_api::runtime::Devices;
+use pdawl_api::runtime::sim::{Sim, SimOptions};
+use pdawl_api::spread::NamedSpread;
+use pdawl_api::verify::Checked;
+use pdawl_api::workload::cluster::program::{Program, ProgramTask, SubtaskKernel, View, ViewMut};
 
 use crate::cluster::{Case, Ran};
 use crate::pocl;

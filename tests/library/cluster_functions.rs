@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use pdawl::cluster::space::{Block, Extent};
-use pdawl::spread::NamedSpread;
-use pdawl::verify::Checked;
-use pdawl::workload::cluster::{
+use pdawl_api::cluster::space::{Block, Extent};
+use pdawl_api::spread::NamedSpread;
+use pdawl_api::verify::Checked;
+use pdawl_api::workload::cluster::{
     ClusterWorkload, Fill, SortWorkload, generated,
     program::{Program, ProgramTask},
 };

@@ -7,10 +7,10 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-use pdawl::cluster::wire::{LocalWire, Wire};
-use pdawl::engine::corun::kernel::{SliceTrials, examine, undivided};
-use pdawl::spread::NamedSpread;
-use pdawl::workload::cluster::{Check, ClusterWorkload, KernelWorkload, NotDivided};
+use pdawl_api::cluster::wire::{LocalWire, Wire};
+use pdawl_api::engine::corun::kernel::{SliceTrials, examine, undivided};
+use pdawl_api::spread::NamedSpread;
+use pdawl_api::workload::cluster::{Check, ClusterWorkload, KernelWorkload, NotDivided};
 
 use crate::cluster::{Case, Ran};
 use crate::cluster_losses::right_or_never_begun;

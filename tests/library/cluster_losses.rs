@@ -3,10 +3,10 @@
 use std::thread;
 use std::time::Duration;
 
-use pdawl::cluster::wire::Wire;
-use pdawl::engine::cluster::ClusterError;
-use pdawl::spread::NamedSpread;
-use pdawl::workload::cluster::Placement;
+use pdawl_api::cluster::wire::Wire;
+use pdawl_api::engine::cluster::ClusterError;
+use pdawl_api::spread::NamedSpread;
+use pdawl_api::workload::cluster::Placement;
 
 use crate::cluster::{Case, Ran, sparse, workloads};
 use crate::shuffled_runtime::{Fault, ShuffledRuntime, device};

@@ -1,16 +1,17 @@
 //! Programs of users on a cluster as one object, whose nodes are threads of this process.
 
-use pdawl::cluster::space::Block;
-use pdawl::engine::cluster::{Cluster, ClusterError, ClusterOptions, ResultError};
-use pdawl::workload::cluster::program::{Program, ProgramError, ProgramTask, Space};
+use pdawl::session::{ClusterOptions, Error, Nodes, ResultError};
+use pdawl_api::cluster::space::Block;
+use pdawl_api::engine::cluster::ClusterError;
+use pdawl_api::workload::cluster::program::{Program, ProgramError, ProgramTask, Space};
 
 /// Nodes that are threads, with these devices.
-pub fn cluster(nodes: usize, devices: &str) -> Cluster {
+pub fn cluster(nodes: usize, devices: &str) -> Nodes {
     let options = ClusterOptions {
-        devices: Some(devices.parse().expect("a selection")),
+        devices: Some(devices.to_owned()),
         ..ClusterOptions::default()
     };
-    Cluster::in_threads(nodes, options).expect("all join")
+    Nodes::in_threads(nodes, options).expect("all join")
 }
 
 /// Multiplies each number by a factor, a row a subtask.
@@ -70,7 +71,7 @@ fn a_result_of_another_type_or_space_is_refused() {
 }
 
 /// The error of a program, on two nodes that run nothing afterwards.
-pub fn refused(program: Program) -> ClusterError {
+pub fn refused(program: Program) -> Error {
     let mut cluster = cluster(2, "host:1");
     let error = cluster.run(program).expect_err("it cannot run");
     let (next, _) = scaled(2, 1);
@@ -83,7 +84,7 @@ pub fn refused(program: Program) -> ClusterError {
 fn programs_that_cannot_run_are_refused() {
     assert!(matches!(
         refused(Program::new("empty")),
-        ClusterError::Program(ProgramError::NoTask { .. })
+        Error::Cluster(ClusterError::Program(ProgramError::NoTask { .. }))
     ));
     let mut program = Program::new("no space");
     let (_, other) = scaled(3, 1);
@@ -126,18 +127,16 @@ fn programs_that_cannot_run_are_refused() {
     let error = refused(program).to_string();
     assert!(error.contains("the spaces of huge need"), "{error}");
 
-    let error = Cluster::in_threads(0, ClusterOptions::default()).err();
+    let error = Nodes::in_threads(0, ClusterOptions::default()).err();
     assert!(error.is_some_and(|error| error.to_string().contains("0 nodes")));
 }
 
 #[test]
 fn devices_that_do_not_exist_are_reported() {
     let options = ClusterOptions {
-        devices: Some("opencl9.9".parse().expect("a selection")),
+        devices: Some("opencl9.9".to_owned()),
         ..ClusterOptions::default()
     };
-    let error = Cluster::in_threads(2, options)
-        .err()
-        .expect("there are none");
-    assert!(matches!(error, ClusterError::Runtime(_)), "{error}");
+    let error = Nodes::in_threads(2, options).err().expect("there are none");
+    assert!(matches!(error, Error::Runtime(_)), "{error}");
 }

@@ -6,13 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use pdawl::cluster::space::Block;
-use pdawl::cluster::wire::Wire;
-use pdawl::codelet::{NdRange, Value};
-use pdawl::engine::cluster::{Cluster, ClusterError, ClusterOptions};
-use pdawl::spread::NamedSpread;
-use pdawl::verify::Checked;
-use pdawl::workload::cluster::program::{
+use pdawl::session::{ClusterOptions, Error, Nodes};
+use pdawl_api::cluster::space::Block;
+use pdawl_api::cluster::wire::Wire;
+use pdawl_api::codelet::{NdRange, Value};
+use pdawl_api::engine::cluster::ClusterError;
+use pdawl_api::spread::NamedSpread;
+use pdawl_api::verify::Checked;
+use pdawl_api::workload::cluster::program::{
     Gathered, Program, ProgramError, ProgramTask, Space, SubtaskKernel, View, ViewMut, Yielded,
 };
 
@@ -301,7 +302,7 @@ fn more_than_a_task_may_yield_is_reported() {
     let error = refused(program);
     let is_it = matches!(
         error,
-        ClusterError::Program(ProgramError::Items { task: "back" })
+        Error::Cluster(ClusterError::Program(ProgramError::Items { task: "back" }))
     );
     assert!(is_it, "{error}");
 }
@@ -394,18 +395,21 @@ fn an_endless_repetition_is_stopped() {
     );
     let stop = Arc::new(AtomicBool::new(false));
     let options = ClusterOptions {
-        devices: Some("host:1".parse().expect("a selection")),
+        devices: Some("host:1".to_owned()),
         stop: Arc::clone(&stop),
         ..ClusterOptions::default()
     };
-    let mut cluster = Cluster::in_threads(2, options).expect("all join");
+    let mut cluster = Nodes::in_threads(2, options).expect("all join");
     let stopping = thread::spawn(move || {
         thread::sleep(Duration::from_millis(50));
         stop.store(true, Ordering::Relaxed);
     });
     let error = cluster.run(program).expect_err("it has no end");
     stopping.join().expect("it does not panic");
-    let is_stopped = matches!(error, ClusterError::Interrupted | ClusterError::Stopped(_));
+    let is_stopped = matches!(
+        error,
+        Error::Stopped | Error::Cluster(ClusterError::Stopped(_))
+    );
     assert!(is_stopped, "{error}");
 }
 

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use pdawl::codelet::Precision;
-use pdawl::matrix::Csr;
-use pdawl::spread::NamedSpread;
-use pdawl::workload::Supersteps;
-use pdawl::workload::cluster::BandsWorkload;
-use pdawl::workload::spmv::Form;
-use pdawl::workload::stencil::Stencil;
+use pdawl_api::codelet::Precision;
+use pdawl_api::matrix::Csr;
+use pdawl_api::spread::NamedSpread;
+use pdawl_api::workload::Supersteps;
+use pdawl_api::workload::cluster::BandsWorkload;
+use pdawl_api::workload::spmv::Form;
+use pdawl_api::workload::stencil::Stencil;
 
 use crate::cluster::{Case, load, product};
 use crate::cluster_losses::right_or_never_begun;

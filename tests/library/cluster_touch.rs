@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use pdawl::cluster::record::TouchRecord;
-use pdawl::cluster::space::Block;
-use pdawl::codelet::NdRange;
-use pdawl::engine::cluster::Results;
-use pdawl::spread::NamedSpread;
-use pdawl::verify::Checked;
-use pdawl::workload::cluster::program::{self, Program, ProgramTask, SubtaskKernel, ViewMut};
+use pdawl::session::ProgramResults as Results;
+use pdawl_api::cluster::record::TouchRecord;
+use pdawl_api::cluster::space::Block;
+use pdawl_api::codelet::NdRange;
+use pdawl_api::spread::NamedSpread;
+use pdawl_api::verify::Checked;
+use pdawl_api::workload::cluster::program::{self, Program, ProgramTask, SubtaskKernel, ViewMut};
 
 use crate::cluster::Case;
 use crate::cluster_losses::right_or_never_begun;

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use pdawl::codelet::add_norm::{AddNorm, LEAST};
-use pdawl::codelet::gemm::{Gemm, TILES};
-use pdawl::codelet::softmax::Softmax;
-use pdawl::codelet::transpose::Transpose;
-use pdawl::codelet::{Codelet, Cost, Element, NumberFormat, Value, softmax, transpose};
-use pdawl::engine::scope::RuntimeScope;
-use pdawl::runtime::{Command, DeviceId, Launch, Runtime};
-use pdawl::verify::numbers;
+use pdawl_api::codelet::add_norm::{AddNorm, LEAST};
+use pdawl_api::codelet::gemm::{Gemm, TILES};
+use pdawl_api::codelet::softmax::Softmax;
+use pdawl_api::codelet::transpose::Transpose;
+use pdawl_api::codelet::{Codelet, Cost, Element, NumberFormat, Value, softmax, transpose};
+use pdawl_api::engine::scope::RuntimeScope;
+use pdawl_api::runtime::{Command, DeviceId, Launch, Runtime};
+use pdawl_api::verify::numbers;
 
 /// One of a codelet's forms.
 #[derive(Clone, Debug)]

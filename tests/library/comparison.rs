@@ -4,13 +4,13 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::engine::graph::problem::{self, KernelTimes};
-use pdawl::engine::graph::search::{self, SearchResult};
-use pdawl::engine::graph::{Control, Division, GraphOutcome, Options, abilities, times};
-use pdawl::graph::Components;
-use pdawl::policy::{Configuration, NamedPolicy, Policy, PolicyOptions, Search, Space};
-use pdawl::runtime::Runtime;
-use pdawl::workload::transformer::{Form, Layers, Reference, Transformer, Verification};
+use pdawl_api::engine::graph::problem::{self, KernelTimes};
+use pdawl_api::engine::graph::search::{self, SearchResult};
+use pdawl_api::engine::graph::{Control, Division, GraphOutcome, Options, abilities, times};
+use pdawl_api::graph::Components;
+use pdawl_api::policy::{Configuration, NamedPolicy, Policy, PolicyOptions, Search, Space};
+use pdawl_api::runtime::Runtime;
+use pdawl_api::workload::transformer::{Form, Layers, Reference, Transformer, Verification};
 
 /// Runs of the graph in which the times of kernels are measured.
 const TIMED_RUNS: usize = 3;

@@ -4,14 +4,14 @@
 
 use std::sync::atomic::AtomicBool;
 
-use pdawl::balance::{Balancer, Next, StepPlan, StepState};
-use pdawl::codelet::stencil::Precision;
-use pdawl::engine::Outcome;
-use pdawl::engine::corun::{self, Corun, CorunError, Options, Stream, Tracing};
-use pdawl::runtime::CommandKind;
-use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
-use pdawl::workload::stencil::Stencil;
-use pdawl::workload::{Grid, Supersteps};
+use pdawl_api::balance::{Balancer, Next, StepPlan, StepState};
+use pdawl_api::codelet::stencil::Precision;
+use pdawl_api::engine::Outcome;
+use pdawl_api::engine::corun::{self, Corun, CorunError, Options, Stream, Tracing};
+use pdawl_api::runtime::CommandKind;
+use pdawl_api::runtime::sim::{Sim, SimDevice, SimOptions};
+use pdawl_api::workload::stencil::Stencil;
+use pdawl_api::workload::{Grid, Supersteps};
 use proptest::prelude::*;
 
 use crate::random_balancer::RandomBalancer;

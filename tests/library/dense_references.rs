@@ -4,16 +4,16 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::cluster::space::{Block, Extent};
-use pdawl::codelet::{Element, NumberFormat, Precision, ProductPrecision};
-use pdawl::engine::cluster::{Alone, Control};
-use pdawl::engine::graph::kernel_seconds::KernelSeconds;
-use pdawl::machine::MachineStore;
-use pdawl::policy::WINDOW;
-use pdawl::runtime::Devices;
-use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
-use pdawl::verify::{Checked, Rounding, numbers};
-use pdawl::workload::cluster::{
+use pdawl_api::cluster::space::{Block, Extent};
+use pdawl_api::codelet::{Element, NumberFormat, Precision, ProductPrecision};
+use pdawl_api::engine::cluster::{Alone, Control};
+use pdawl_api::engine::graph::kernel_seconds::KernelSeconds;
+use pdawl_api::machine::MachineStore;
+use pdawl_api::policy::WINDOW;
+use pdawl_api::runtime::Devices;
+use pdawl_api::runtime::sim::{Sim, SimDevice, SimOptions};
+use pdawl_api::verify::{Checked, Rounding, numbers};
+use pdawl_api::workload::cluster::{
     Check, Cholesky, Fill, Fit, Lone, Operation, Place, Placed, Placement, Product, definite,
     generated_as,
 };
@@ -313,7 +313,7 @@ fn the_first_pivot_that_is_not_positive_is_named() {
 
 #[test]
 fn what_a_place_cannot_compute_is_refused() {
-    let nodes = Place::Nodes(Fit::new(&[], pdawl::spread::Network::default()));
+    let nodes = Place::Nodes(Fit::new(&[], pdawl_api::spread::Network::default()));
     let operation = product([4, 4, 4], Precision::F64).operation(Placement::Rows);
     let why = operation
         .at(nodes, None)

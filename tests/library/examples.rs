@@ -21,6 +21,9 @@ mod fft;
 #[path = "../../examples/policy.rs"]
 mod policy;
 #[allow(dead_code, reason = "a test has its own main function")]
+#[path = "../../examples/prefix_sum.rs"]
+mod prefix_sum;
+#[allow(dead_code, reason = "a test has its own main function")]
 #[path = "../../examples/session.rs"]
 mod session;
 #[allow(dead_code, reason = "a test has its own main function")]
@@ -93,6 +96,24 @@ fn the_example_counts_words() {
         let results = cluster(nodes, "host:2").run(word_count::word_count());
         let counts = results.expect("it runs").to_vec::<u64>().expect("counts");
         assert_eq!(counts.expect("this is the first node"), right);
+    }
+}
+
+#[test]
+fn the_example_adds_up_what_comes_before() {
+    for (count, parts) in [(1, 1), (7, 7), (5, 9), (1001, 1), (100_003, 13)] {
+        let right: Vec<i64> = (0..count)
+            .scan(0, |sum, place| {
+                *sum += prefix_sum::number(place);
+                Some(*sum)
+            })
+            .collect();
+        for nodes in 1..=3 {
+            let program = prefix_sum::prefix_sum(count, parts);
+            let results = cluster(nodes, "host:2").run(program).expect("it runs");
+            let found = results.to_vec::<i64>().expect("integers");
+            assert!(found.as_ref() == Some(&right), "{count}, {parts}, {nodes}");
+        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Operations on tiles by the host: each in both precisions, against loops in double precision.
 
 use half::{bf16, f16};
-use pdawl::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
-use pdawl::codelet::{HostValue, NumberFormat, Precision};
+use pdawl_api::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
+use pdawl_api::codelet::{HostValue, NumberFormat, Precision};
 
 use crate::tile_cases::{Case, Layout, Number, Real};
 

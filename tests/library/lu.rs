@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
-use pdawl::cluster::protocol::Settings;
-use pdawl::cluster::record::ClusterOutcome;
-use pdawl::cluster::space::Block;
-use pdawl::cluster::wire::{LocalWire, Wire};
-use pdawl::codelet::Precision;
-use pdawl::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected};
-use pdawl::machine::MachineStore;
-use pdawl::runtime::sim::{Sim, SimOptions};
-use pdawl::runtime::{Devices, Runtime};
-use pdawl::spread::NamedSpread;
-use pdawl::workload::cluster::{Fill, LuWorkload, Placement};
+use pdawl_api::cluster::protocol::Settings;
+use pdawl_api::cluster::record::ClusterOutcome;
+use pdawl_api::cluster::space::Block;
+use pdawl_api::cluster::wire::{LocalWire, Wire};
+use pdawl_api::codelet::Precision;
+use pdawl_api::engine::cluster::{ClusterError, Control, Node, Options, Sink, expected};
+use pdawl_api::machine::MachineStore;
+use pdawl_api::runtime::sim::{Sim, SimOptions};
+use pdawl_api::runtime::{Devices, Runtime};
+use pdawl_api::spread::NamedSpread;
+use pdawl_api::workload::cluster::{Fill, LuWorkload, Placement};
 
 use crate::pocl;
 

@@ -5,12 +5,12 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
-use pdawl::balance::{Dawl, Pdawl};
-use pdawl::engine::Outcome;
-use pdawl::machine::MachineFile;
-use pdawl::model::planner::{CandidateDevice, ModelledMachine, plan};
-use pdawl::model::{Descriptors, ModelStore, Physics, StepWork};
-use pdawl::runtime::sim::{At, Fault, FaultEffect, SimDevice};
+use pdawl_api::balance::{Dawl, Pdawl};
+use pdawl_api::engine::Outcome;
+use pdawl_api::machine::MachineFile;
+use pdawl_api::model::planner::{CandidateDevice, ModelledMachine, plan};
+use pdawl_api::model::{Descriptors, ModelStore, Physics, StepWork};
+use pdawl_api::runtime::sim::{At, Fault, FaultEffect, SimDevice};
 use pdawl_profiler::train::Family;
 
 use crate::simulated_machines::{CASES, Case, STEPS, Start, late};

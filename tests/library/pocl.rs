@@ -1,11 +1,11 @@
 //! Devices that every machine can have: the host's cores and an OpenCL CPU device
 //! (PoCL).
 
-use pdawl::machine::DeviceKind;
-use pdawl::machine::host::allowed_cores;
-use pdawl::runtime::opencl::{self, FoundDevice};
-use pdawl::runtime::select::{Selection, open_union};
-use pdawl::runtime::union::Union;
+use pdawl_api::machine::DeviceKind;
+use pdawl_api::machine::host::allowed_cores;
+use pdawl_api::runtime::opencl::{self, FoundDevice};
+use pdawl_api::runtime::select::{Selection, open_union};
+use pdawl_api::runtime::union::Union;
 
 /// The OpenCL CPU device that these tests need.
 pub fn cpu_device() -> FoundDevice {

@@ -1,7 +1,7 @@
 //! A balancer that answers at random within the contract of [`Balancer`].
 
-use pdawl::balance::{Balancer, Next, Setup, StepPlan, StepState};
-use pdawl::runtime::Nanos;
+use pdawl_api::balance::{Balancer, Next, Setup, StepPlan, StepState};
+use pdawl_api::runtime::Nanos;
 
 use crate::random::Random;
 

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use fastrand::Rng;
-use pdawl::balance::{Balancer, Dawl, Guided, Setup, Strategy};
-use pdawl::codelet::Precision;
-use pdawl::engine::Outcome;
-use pdawl::engine::corun::{self, Corun, CorunError, Options, Stream, Tracing};
-use pdawl::machine::MachineStore;
-use pdawl::runtime::sim::{At, Fault, FaultEffect, Sim, SimOptions};
-use pdawl::workload::spmv::{self, Form, Spmv};
-use pdawl::workload::stencil::Stencil;
-use pdawl::workload::{Divisible, Supersteps};
+use pdawl_api::balance::{Balancer, Dawl, Guided, Setup, Strategy};
+use pdawl_api::codelet::Precision;
+use pdawl_api::engine::Outcome;
+use pdawl_api::engine::corun::{self, Corun, CorunError, Options, Stream, Tracing};
+use pdawl_api::machine::MachineStore;
+use pdawl_api::runtime::sim::{At, Fault, FaultEffect, Sim, SimOptions};
+use pdawl_api::workload::spmv::{self, Form, Spmv};
+use pdawl_api::workload::stencil::Stencil;
+use pdawl_api::workload::{Divisible, Supersteps};
 
 use crate::random_balancer::RandomBalancer;
 
@@ -170,7 +170,7 @@ fn dawl_gives_a_device_that_is_back_its_share_again() {
 fn a_run_on_one_device_begins_again_when_that_is_back() {
     let workload = stencil(None, Precision::F64);
     let alone = |setup: &Setup| {
-        let strategy = pdawl::balance::Strategy::alone(1, setup.devices.len());
+        let strategy = pdawl_api::balance::Strategy::alone(1, setup.devices.len());
         strategy.build(setup).expect("a balancer")
     };
     let faults = vec![at(3, 1, FaultEffect::Lost), at(3, 1, FaultEffect::Restored)];

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::cluster::record::ClusterOutcome;
-use pdawl::engine::cluster::{Alone, ClusterError, Control};
-use pdawl::engine::graph::kernel_seconds::KernelSeconds;
-use pdawl::engine::graph::{Control as GraphControl, Division, GraphOutcome, Options, Repetition};
-use pdawl::graph::Components;
-use pdawl::policy::{NamedPolicy, PolicyOptions};
-use pdawl::runtime::Runtime;
+use pdawl_api::cluster::record::ClusterOutcome;
+use pdawl_api::engine::cluster::{Alone, ClusterError, Control};
+use pdawl_api::engine::graph::kernel_seconds::KernelSeconds;
+use pdawl_api::engine::graph::{
+    Control as GraphControl, Division, GraphOutcome, Options, Repetition,
+};
+use pdawl_api::graph::Components;
+use pdawl_api::policy::{NamedPolicy, PolicyOptions};
+use pdawl_api::runtime::Runtime;
 
 /// Runs it by a policy, a window and the most bytes of each device's own memory.
 pub fn run_alone(

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use pdawl::Session;
-use pdawl::balance;
 use pdawl::session::{DenseMatrix, Error, Grid, SparseMatrix, Task};
-use pdawl::workload::task_set::{Matmul2d, TaskSet, Tasks};
+use pdawl_api::balance;
+use pdawl_api::workload::task_set::{Matmul2d, TaskSet, Tasks};
 use proptest::prelude::*;
 
 use crate::pocl::cpu_device;

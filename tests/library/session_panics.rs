@@ -6,9 +6,9 @@ use std::thread;
 use std::time::Duration;
 
 use pdawl::Session;
-use pdawl::balance::{Balancer, Fixed, Next, Setup, StepPlan, StepReport, StepState};
-use pdawl::policy::{Finished, Policy, Problem};
 use pdawl::session::{DenseMatrix, Error, Grid, SparseMatrix, Task};
+use pdawl_api::balance::{Balancer, Fixed, Next, Setup, StepPlan, StepReport, StepState};
+use pdawl_api::policy::{Finished, Policy, Problem};
 
 /// A balancer that panics in a step, or when a step has ended.
 struct Panics {

@@ -5,9 +5,9 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::ops::Range;
 use std::time::Duration;
 
-use pdawl::codelet::HostValue;
-use pdawl::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
-use pdawl::runtime::{
+use pdawl_api::codelet::HostValue;
+use pdawl_api::machine::{Device, DeviceKind, RuntimeKind, SubDeviceSupport};
+use pdawl_api::runtime::{
     AdoptedMemory, BufferId, Command, Completion, DeviceId, Devices, EventId, HostMemoryId,
     HostSpan, Location, Memory, Nanos, NotAdopted, Notice, PeerPath, QueueId, QueueKind, Rows,
     Runtime, RuntimeError, Status, Value,

@@ -2,9 +2,9 @@
 //! fixed shares, from equal first shares or from probes, and how it follows
 //! changes.
 
-use pdawl::balance::Dawl;
-use pdawl::engine::Outcome;
-use pdawl::runtime::sim::{At, Fault, FaultEffect};
+use pdawl_api::balance::Dawl;
+use pdawl_api::engine::Outcome;
+use pdawl_api::runtime::sim::{At, Fault, FaultEffect};
 
 use crate::simulated_machines::{CASES, Case, STEPS, Start, late};
 

@@ -6,14 +6,14 @@ use std::convert::Infallible;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock};
 
-use pdawl::balance::{Balancer, Setup};
-use pdawl::codelet::stencil::Precision;
-use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
-use pdawl::engine::{Outcome, oracle};
-use pdawl::machine::{MachineFile, MachineStore};
-use pdawl::runtime::sim::{Fault, Sim, SimDevice, SimOptions};
-use pdawl::workload::Supersteps;
-use pdawl::workload::stencil::Stencil;
+use pdawl_api::balance::{Balancer, Setup};
+use pdawl_api::codelet::stencil::Precision;
+use pdawl_api::engine::corun::{Control, Corun, Options, Stream, Tracing};
+use pdawl_api::engine::{Outcome, oracle};
+use pdawl_api::machine::{MachineFile, MachineStore};
+use pdawl_api::runtime::sim::{Fault, Sim, SimDevice, SimOptions};
+use pdawl_api::workload::Supersteps;
+use pdawl_api::workload::stencil::Stencil;
 
 pub const STEPS: u32 = 30;
 /// Enough for the median step with fixed shares.

@@ -5,12 +5,12 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::balance::{Balancer, Setup, Strategy as Sharing};
-use pdawl::codelet::Precision;
-use pdawl::engine::Outcome;
-use pdawl::engine::corun::{self, Corun, CorunError, Options, Stream, Tracing};
-use pdawl::workload::spmv::{self, Form, Spmv};
-use pdawl::workload::{Divisible, Supersteps};
+use pdawl_api::balance::{Balancer, Setup, Strategy as Sharing};
+use pdawl_api::codelet::Precision;
+use pdawl_api::engine::Outcome;
+use pdawl_api::engine::corun::{self, Corun, CorunError, Options, Stream, Tracing};
+use pdawl_api::workload::spmv::{self, Form, Spmv};
+use pdawl_api::workload::{Divisible, Supersteps};
 use proptest::prelude::*;
 
 use crate::random_balancer::RandomBalancer;
@@ -258,7 +258,7 @@ fn the_iteration_finds_the_largest_eigenvalue_on_two_devices() {
         .collect();
     let starts = (0..=rows).map(|row| 3 * u64::from(row)).collect();
     let values = vec![1.0; columns.len()];
-    let matrix = pdawl::matrix::Csr::new(rows, rows, starts, columns, values).unwrap();
+    let matrix = pdawl_api::matrix::Csr::new(rows, rows, starts, columns, values).unwrap();
     let options = spmv::Options {
         form: Form::Iteration,
         ..spmv::Options::default()
@@ -285,7 +285,7 @@ fn only_what_the_other_side_reads_moves() {
         starts.push(columns.len() as u64);
     }
     let values = vec![0.2; columns.len()];
-    let matrix = pdawl::matrix::Csr::new(rows, rows, starts, columns, values).unwrap();
+    let matrix = pdawl_api::matrix::Csr::new(rows, rows, starts, columns, values).unwrap();
     let options = spmv::Options {
         form: Form::Iteration,
         // The first and last rows are shorter than the others, not longer.
@@ -344,7 +344,7 @@ fn page_ranks_end_where_a_plain_loop_does() {
     };
     let result = Arc::new(std::sync::Mutex::new(Vec::new()));
     let to = Arc::clone(&result);
-    let sink = pdawl::workload::kernel::Sink::new(move |_, bytes| {
+    let sink = pdawl_api::workload::kernel::Sink::new(move |_, bytes| {
         *to.lock().expect("no panic") = bytemuck::pod_collect_to_vec::<u8, f64>(bytes);
     });
     let spmv = Spmv::new("graph", Arc::new(graph), options)

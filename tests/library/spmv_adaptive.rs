@@ -5,14 +5,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::balance::Strategy;
-use pdawl::engine::Outcome;
-use pdawl::engine::corun::{self, Control, Corun, CorunError, Options, Stream, Tracing};
-use pdawl::machine::{MachineFile, MachineStore};
-use pdawl::matrix::MatrixSource;
-use pdawl::runtime::sim::{Sim, SimOptions};
-use pdawl::workload::spmv::{self, Form, Spmv};
-use pdawl::workload::{Divisible, Supersteps};
+use pdawl_api::balance::Strategy;
+use pdawl_api::engine::Outcome;
+use pdawl_api::engine::corun::{self, Control, Corun, CorunError, Options, Stream, Tracing};
+use pdawl_api::machine::{MachineFile, MachineStore};
+use pdawl_api::matrix::MatrixSource;
+use pdawl_api::runtime::sim::{Sim, SimOptions};
+use pdawl_api::workload::spmv::{self, Form, Spmv};
+use pdawl_api::workload::{Divisible, Supersteps};
 
 const STEPS: u32 = 100;
 
@@ -51,7 +51,7 @@ fn machine() -> MachineFile {
 
 fn product(source: &str, form: Form) -> Spmv {
     let source: MatrixSource = source.parse().unwrap();
-    let mut control = pdawl::matrix::Control {
+    let mut control = pdawl_api::matrix::Control {
         stop: &AtomicBool::new(false),
         progress: &mut |_| {},
     };
@@ -117,7 +117,7 @@ fn adapting_is_near_the_best_that_is_known() {
         for (memory, limit) in [("all", None), ("a quarter", Some(matrix / 4))] {
             let lacks = |d| corun::product::lacking(&spmv, d, limit).is_some();
             let sim = Sim::new(&machine, SimOptions::default()).unwrap();
-            if pdawl::runtime::Devices::devices(&sim).iter().any(lacks) {
+            if pdawl_api::runtime::Devices::devices(&sim).iter().any(lacks) {
                 continue;
             }
             let ratio = reached(&machine, &spmv, limit);

@@ -3,16 +3,16 @@
 
 use std::time::Instant;
 
-use pdawl::codelet::Memory;
-use pdawl::codelet::stencil::Precision;
-use pdawl::machine::MachineStore;
-use pdawl::machine::host::allowed_cores;
-use pdawl::runtime::host::{HostBackend, PoolSpec};
-use pdawl::runtime::sim::{Sim, SimOptions};
-use pdawl::runtime::union::Union;
-use pdawl::runtime::{Command, DeviceId, Devices, EventId, Launch, Runtime, Status};
-use pdawl::workload::stencil::Stencil;
-use pdawl::workload::{Divisible, Grid, Ring};
+use pdawl_api::codelet::Memory;
+use pdawl_api::codelet::stencil::Precision;
+use pdawl_api::machine::MachineStore;
+use pdawl_api::machine::host::allowed_cores;
+use pdawl_api::runtime::host::{HostBackend, PoolSpec};
+use pdawl_api::runtime::sim::{Sim, SimOptions};
+use pdawl_api::runtime::union::Union;
+use pdawl_api::runtime::{Command, DeviceId, Devices, EventId, Launch, Runtime, Status};
+use pdawl_api::workload::stencil::Stencil;
+use pdawl_api::workload::{Divisible, Grid, Ring};
 use proptest::prelude::*;
 
 use crate::pocl;

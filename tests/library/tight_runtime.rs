@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::time::Duration;
 
-use pdawl::codelet::Codelet;
-use pdawl::machine::Device;
-use pdawl::runtime::{
+use pdawl_api::codelet::Codelet;
+use pdawl_api::machine::Device;
+use pdawl_api::runtime::{
     AdoptedMemory, BufferId, Command, Completion, DeviceId, Devices, EventId, HostMemoryId, Nanos,
     NotAdopted, QueueId, QueueKind, Runtime, RuntimeError,
 };

@@ -4,20 +4,20 @@
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
-use pdawl::balance::{
+use pdawl_api::balance::{
     Balancer, ChunkDone, Dawl, Next, Overhead, Probe, ProbeKind, Setup, StepPlan, StepReport,
     StepState, Strategy,
 };
-use pdawl::codelet::stencil::Precision;
-use pdawl::engine::Outcome;
-use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
-use pdawl::machine::{MachineFile, MachineStore, PeerSpec};
-use pdawl::matrix::MatrixSource;
-use pdawl::runtime::sim::{Sim, SimOptions};
-use pdawl::time::Nanos;
-use pdawl::workload::spmv::{self, Form, Spmv};
-use pdawl::workload::stencil::Stencil;
-use pdawl::workload::{Divisible, Supersteps};
+use pdawl_api::codelet::stencil::Precision;
+use pdawl_api::engine::Outcome;
+use pdawl_api::engine::corun::{Control, Corun, Options, Stream, Tracing};
+use pdawl_api::machine::{MachineFile, MachineStore, PeerSpec};
+use pdawl_api::matrix::MatrixSource;
+use pdawl_api::runtime::sim::{Sim, SimOptions};
+use pdawl_api::time::Nanos;
+use pdawl_api::workload::spmv::{self, Form, Spmv};
+use pdawl_api::workload::stencil::Stencil;
+use pdawl_api::workload::{Divisible, Supersteps};
 
 const SEEDS: u64 = 40;
 /// The CPU's shares, of which the best is the reference; the GPUs have equal shares.
@@ -57,7 +57,7 @@ fn ranks() -> &'static Spmv {
     static RANKS: OnceLock<Spmv> = OnceLock::new();
     RANKS.get_or_init(|| {
         let source: MatrixSource = "rmat:20,16".parse().unwrap();
-        let mut control = pdawl::matrix::Control {
+        let mut control = pdawl_api::matrix::Control {
             stop: &AtomicBool::new(false),
             progress: &mut |_| {},
         };

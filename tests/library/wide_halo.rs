@@ -5,11 +5,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::balance::{Balancer, Next, Setup, StepPlan, StepState};
-use pdawl::codelet::{Codelet, Cost, HostCode, HostValue, Value};
-use pdawl::engine::corun::{Control, Corun, Options, Stream, Tracing};
-use pdawl::verify::Compared;
-use pdawl::workload::{Data, Divisible, Ending, FirstVersionError, Grid, Ring, Supersteps};
+use pdawl_api::balance::{Balancer, Next, Setup, StepPlan, StepState};
+use pdawl_api::codelet::{Codelet, Cost, HostCode, HostValue, Value};
+use pdawl_api::engine::corun::{Control, Corun, Options, Stream, Tracing};
+use pdawl_api::verify::Compared;
+use pdawl_api::workload::{Data, Divisible, Ending, FirstVersionError, Grid, Ring, Supersteps};
 use proptest::prelude::*;
 
 use crate::random::Random;

@@ -1,7 +1,7 @@
 //! `pdawl run` and `pdawl bench` with a cost model: when `--adaptive` means PDAWL,
 //! when it means DAWL, and what the report says about it.
 
-use pdawl::model::DevicePart;
+use pdawl_api::model::DevicePart;
 use pdawl_profiler::train::Family;
 use predicates::prelude::*;
 use predicates::str::contains;

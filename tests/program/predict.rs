@@ -1,6 +1,6 @@
 //! `pdawl predict` with a model of synthetic runs.
 
-use pdawl::machine::MachineFile;
+use pdawl_api::machine::MachineFile;
 use predicates::prelude::*;
 use predicates::str::contains;
 use serde_json::Value;

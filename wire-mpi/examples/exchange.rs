@@ -17,9 +17,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 use std::{env, process};
 
-use pdawl::cluster::wire::environment::Launched;
-use pdawl::cluster::wire::heartbeat::Pulse;
-use pdawl::cluster::wire::{Arrived, PluginWire, Wire, WireError, join, memory};
+use pdawl_core::cluster::wire::environment::Launched;
+use pdawl_core::cluster::wire::heartbeat::Pulse;
+use pdawl_core::cluster::wire::{Arrived, PluginWire, Wire, WireError, join, memory};
 
 type Outcome = Result<(), Box<dyn Error>>;
 

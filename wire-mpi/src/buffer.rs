@@ -1,6 +1,6 @@
 //! Buffers of pdawl that the library holds for a while.
 
-use pdawl::cluster::wire::plugin::abi::{self, Buffer, Host};
+use pdawl_core::cluster::wire::plugin::abi::{self, Buffer, Host};
 
 use crate::call::Failure;
 

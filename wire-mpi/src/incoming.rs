@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::ffi::c_int;
 
 use mpi::ffi;
-use pdawl::cluster::wire::plugin::abi::{CONTROL, DATA, Host};
+use pdawl_core::cluster::wire::plugin::abi::{CONTROL, DATA, Host};
 
 use crate::buffer::Owned;
 use crate::call::{Failure, Unreachable, check};

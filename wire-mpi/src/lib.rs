@@ -24,7 +24,7 @@ mod wire;
 use std::ffi::{CString, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use pdawl::cluster::wire::plugin::abi::{self, Arrival, Buffer, Host, Table};
+use pdawl_core::cluster::wire::plugin::abi::{self, Arrival, Buffer, Host, Table};
 
 use buffer::Owned;
 use call::Failure;

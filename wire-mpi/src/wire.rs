@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::rc::Rc;
 
-use pdawl::cluster::wire::plugin::abi::{CONTROL, Host};
+use pdawl_core::cluster::wire::plugin::abi::{CONTROL, Host};
 
 use crate::buffer::Owned;
 use crate::call::{Failure, Unreachable};

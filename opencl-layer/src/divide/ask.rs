@@ -5,7 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use opencl_sys::{CL_INVALID_PROGRAM_EXECUTABLE, CL_OUT_OF_RESOURCES};
-use pdawl::graph::spec::source::Divisible;
+use pdawl_api::graph::spec::source::Divisible;
 
 use super::bytes::Numbers;
 use super::examine::{Compared, Given, Question, Source, Trial, refused};

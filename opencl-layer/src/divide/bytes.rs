@@ -96,7 +96,7 @@ enum Given<'a> {
     Slot(usize),
 }
 use Given::{At, Long, Size, Slot};
-use pdawl::graph::spec::scalar::{Base, ElementType};
+use pdawl_api::graph::spec::scalar::{Base, ElementType};
 
 /// Runs a kernel with arguments.
 fn run(built: &Built, given: &[Given], items: usize) -> Fallible<()> {

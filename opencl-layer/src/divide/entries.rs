@@ -4,7 +4,7 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
-use pdawl::profile::kernels::{Agreeing, Division as Verdict};
+use pdawl_api::profile::kernels::{Agreeing, Division as Verdict};
 
 use crate::argument::Argument;
 use crate::context::Place;

@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use opencl_sys::CL_INVALID_BUILD_OPTIONS;
-use pdawl::profile::kernels::{Agreeing, Division as Verdict};
+use pdawl_api::profile::kernels::{Agreeing, Division as Verdict};
 
 use super::bytes::{Bytes, Numbers, Random};
 use crate::form::Form;

@@ -20,7 +20,7 @@ mod prepare;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use pdawl::profile::kernels::Division as Verdict;
+use pdawl_api::profile::kernels::Division as Verdict;
 
 use crate::command::Command;
 use crate::handle::Ref;
@@ -247,7 +247,7 @@ fn planned<'a>(
 
 /// The blocks of a launch for each place, in proportion to weights.
 fn shared(cut: &Cut, places: &[usize], weights: &[f64]) -> Vec<PlaceBlocks> {
-    let counts = pdawl::balance::largest_remainder(cut.blocks(), weights);
+    let counts = pdawl_api::balance::largest_remainder(cut.blocks(), weights);
     let mut at = 0;
     let mut parts: Vec<PlaceBlocks> = Vec::new();
     for (place, count) in places.iter().zip(counts) {

@@ -9,7 +9,7 @@ use std::ptr;
 use std::sync::Arc;
 
 use opencl_sys::CL_OUT_OF_RESOURCES;
-use pdawl::residency::difference::{Twice, merge};
+use pdawl_api::residency::difference::{Twice, merge};
 
 use super::entries;
 use super::entries::PartTiming;

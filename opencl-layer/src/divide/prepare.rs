@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pdawl::profile::kernels::Division as Verdict;
+use pdawl_api::profile::kernels::Division as Verdict;
 
 use super::examine::refused;
 use crate::form::Form;

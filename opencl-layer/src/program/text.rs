@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use opencl_sys::*;
-use pdawl::graph::spec::source::{self, Divisible, KernelInfo, Source, Target};
+use pdawl_api::graph::spec::source::{self, Divisible, KernelInfo, Source, Target};
 use pdawl_profiler::file::bounded;
 
 use super::{Origin, Program, State};

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 
-use pdawl::machine::{Fingerprint, Host};
-use pdawl::profile::kernels::{
+use pdawl_api::machine::{Fingerprint, Host};
+use pdawl_api::profile::kernels::{
     Division, Division as Verdict, KernelKey, KernelProfiles, path_of_user,
 };
 

@@ -14,7 +14,7 @@ use std::panic;
 use std::sync::{Arc, LazyLock};
 
 use opencl_sys::{CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_START};
-use pdawl::profile::kernels::KernelKey;
+use pdawl_api::profile::kernels::KernelKey;
 
 use crate::known::Known;
 use crate::lock::{ENTRIES, Guard, KERNEL_RECORDS, Mutex, RECORD, RECORDS};
@@ -338,7 +338,7 @@ fn duration(native: &Native) -> Fallible<f64> {
 
 #[cfg(test)]
 mod tests {
-    use pdawl::profile::kernels::Program;
+    use pdawl_api::profile::kernels::Program;
 
     use super::*;
 

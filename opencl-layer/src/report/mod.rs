@@ -16,10 +16,10 @@ use std::hash::BuildHasherDefault;
 use std::sync::{Arc, LazyLock};
 use std::time::{Instant, SystemTime};
 
-use pdawl::profile::kernels::KernelKey;
-use pdawl::report::exec::{self, Device};
-use pdawl::runtime::CommandKind;
-use pdawl::trace::Span;
+use pdawl_api::profile::kernels::KernelKey;
+use pdawl_api::report::exec::{self, Device};
+use pdawl_api::runtime::CommandKind;
+use pdawl_api::trace::Span;
 
 use crate::command::Command;
 use crate::drivers::RealDevice;

@@ -12,9 +12,9 @@ use opencl_sys::{
     CL_PROFILING_COMMAND_END, CL_PROFILING_COMMAND_QUEUED, CL_PROFILING_COMMAND_START,
     CL_PROFILING_COMMAND_SUBMIT,
 };
-use pdawl::codelet::Name;
-use pdawl::runtime::CommandKind;
-use pdawl::trace::{Span, Trace};
+use pdawl_api::codelet::Name;
+use pdawl_api::runtime::CommandKind;
+use pdawl_api::trace::{Span, Trace};
 
 use crate::command::Command;
 use crate::native::Native;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use std::{env, panic, process};
 
-use pdawl::profile::kernels::Division as Verdict;
-use pdawl::report::exec::{Division, Kernel, KernelDevice, Moved, Process, Share};
-use pdawl::trace::{About, chrome};
+use pdawl_api::profile::kernels::Division as Verdict;
+use pdawl_api::report::exec::{Division, Kernel, KernelDevice, Moved, Process, Share};
+use pdawl_api::trace::{About, chrome};
 use pdawl_profiler::atomic_file::AtomicFile;
 
 use crate::own_time;

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
-use pdawl::policy::auto_fit::{self, Hint, MapSearch, QueueDatum, Situation, StaticQueue, fit};
-use pdawl::residency::Places;
+use pdawl_api::policy::auto_fit::{self, Hint, MapSearch, QueueDatum, Situation, StaticQueue, fit};
+use pdawl_api::residency::Places;
 
 use crate::device_profile;
 use crate::handle::{AddressHasher, Ref};

@@ -86,7 +86,7 @@ impl Session {
     ///
     /// ```
     /// use pdawl::session::Session;
-    /// use pdawl::workload::task_set::{Matmul2d, TaskSet, Tasks};
+    /// use pdawl::task_set::{Matmul2d, TaskSet, Tasks};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let mut session = Session::simulate("v100x2")?;

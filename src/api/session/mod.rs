@@ -41,11 +41,8 @@ use crate::machine::Device;
 use crate::report::{Context, Workload};
 use crate::runtime::Runtime;
 
-pub use crate::engine::cluster::ClusterOptions;
 pub use crate::runtime::select::{GpuRuntime, Libraries, choose_gpu_runtime, choose_libraries};
-pub use arrays::{
-    ArrayResult, ArrayRun, Complex, DenseMatrix, Factors, NodeRun, Nodes, OperationOptions,
-};
+pub use arrays::{ArrayResult, ArrayRun, Complex, DenseMatrix, Factors, NodeRun, OperationOptions};
 pub use devices::{
     DeviceOptions, FaultError, FaultSpec, NamedMachine, UnfitFault, memories_in_host,
 };
@@ -57,6 +54,7 @@ pub use graph::{
 pub use grid::{Grid, GridMut, GridNumbers, StencilRun};
 pub use half::{bf16, f16};
 pub use kernel::{Kernel, KernelRun};
+pub use nodes::{ClusterOptions, Nodes, ResultError, Results as ProgramResults};
 pub use number::{Factor, Number};
 pub use product::SparseMatrix;
 pub use run::Run;

@@ -4,8 +4,8 @@
 use std::ffi::OsStr;
 
 use clap::{ArgMatches, Command};
-use pdawl::cluster::wire::agreement::Agreement;
-use pdawl::session::nodes::build_agreement;
+use pdawl_api::cluster::wire::agreement::Agreement;
+use pdawl_api::session::nodes::build_agreement;
 
 use super::options::SpreadOptions;
 

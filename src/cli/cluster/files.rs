@@ -3,8 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use pdawl::matrix::npy::{ElementType, write_array_header};
-use pdawl::session::nodes::Sink;
+use pdawl_api::matrix::npy::{ElementType, write_array_header};
+use pdawl_api::session::nodes::Sink;
 
 use super::options::is_first;
 use crate::failure::Failure;

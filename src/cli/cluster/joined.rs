@@ -7,11 +7,11 @@ use std::thread;
 use std::time::Duration;
 
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
-use pdawl::cluster::wire::agreement::Agreement;
-use pdawl::cluster::wire::environment::Launched;
-use pdawl::cluster::wire::heartbeat::Pulse;
-use pdawl::cluster::wire::{PluginWire, Wire, WireError, agree, join};
-use pdawl::session::nodes::abandon;
+use pdawl_api::cluster::wire::agreement::Agreement;
+use pdawl_api::cluster::wire::environment::Launched;
+use pdawl_api::cluster::wire::heartbeat::Pulse;
+use pdawl_api::cluster::wire::{PluginWire, Wire, WireError, agree, join};
+use pdawl_api::session::nodes::abandon;
 
 use crate::failure::Failure;
 use crate::interrupt;

@@ -1,9 +1,9 @@
 //! The options of runs over nodes.
 
-use pdawl::cluster::wire::environment::Launched;
-use pdawl::machine::{MachineFile, MachineStore};
-use pdawl::spread::NamedSpread;
-use pdawl::workload::cluster::Placement;
+use pdawl_api::cluster::wire::environment::Launched;
+use pdawl_api::machine::{MachineFile, MachineStore};
+use pdawl_api::spread::NamedSpread;
+use pdawl_api::workload::cluster::Placement;
 
 use super::joined::JoinOptions;
 use super::run::{find, refuse_launched};

@@ -2,18 +2,18 @@
 
 use std::sync::atomic::Ordering;
 
-use pdawl::catalogue::Values;
-use pdawl::cluster::wire::environment::Launched;
-use pdawl::cluster::wire::{LocalWire, Wire};
-use pdawl::engine::cluster::ClusterError;
-use pdawl::machine::{ClusterFile, ClusterStore};
-use pdawl::report::Report;
-use pdawl::session;
-use pdawl::session::nodes::{
+use pdawl_api::catalogue::Values;
+use pdawl_api::cluster::wire::environment::Launched;
+use pdawl_api::cluster::wire::{LocalWire, Wire};
+use pdawl_api::engine::cluster::ClusterError;
+use pdawl_api::machine::{ClusterFile, ClusterStore};
+use pdawl_api::report::Report;
+use pdawl_api::session;
+use pdawl_api::session::nodes::{
     AskedOperation, NodesOptions, NodesWork, Part, PartEnd, Sink, heard, simulate,
 };
-use pdawl::session::{GraphOptions, OperationOptions, Session};
-use pdawl::workload::task_set::Order;
+use pdawl_api::session::{GraphOptions, OperationOptions, Session};
+use pdawl_api::workload::task_set::Order;
 
 use super::asked::asked;
 use super::files::ResultFile;

@@ -1,12 +1,12 @@
 //! `pdawl cluster measure`.
 
-use pdawl::cluster::wire::Wire;
-use pdawl::engine::cluster::ClusterError;
-use pdawl::machine::{ClusterStore, MachineFile, MachineStore};
-use pdawl::session::nodes::measure::{
+use pdawl_api::cluster::wire::Wire;
+use pdawl_api::engine::cluster::ClusterError;
+use pdawl_api::machine::{ClusterStore, MachineFile, MachineStore};
+use pdawl_api::session::nodes::measure::{
     MeasureOptions, MeasuredCluster, ThisMachine, measure, refuse,
 };
-use pdawl::session::this_machine;
+use pdawl_api::session::this_machine;
 
 use super::{MeasureArgs, list_text};
 use crate::cluster::asked;

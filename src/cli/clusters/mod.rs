@@ -3,9 +3,9 @@
 mod measure;
 
 use clap::Subcommand;
-use pdawl::machine::{ClusterFile, ClusterStore};
-use pdawl::quantity::{Count, Seconds};
-use pdawl::report::table;
+use pdawl_api::machine::{ClusterFile, ClusterStore};
+use pdawl_api::quantity::{Count, Seconds};
+use pdawl_api::report::table;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use pdawl::report::exec::Process;
+use pdawl_api::report::exec::Process;
 use pdawl_profiler::file;
 use serde_json::Value;
 use tempfile::TempDir;

@@ -5,8 +5,8 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pdawl::installed::{self, LAYER};
-use pdawl::runtime::opencl::LAYERS;
+use pdawl_api::installed::{self, LAYER};
+use pdawl_api::runtime::opencl::LAYERS;
 
 use super::{Args, typed};
 use crate::failure::Failure;

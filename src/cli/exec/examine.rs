@@ -5,7 +5,7 @@ use std::env;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use pdawl::runtime::opencl::{self, Loader};
+use pdawl_api::runtime::opencl::{self, Loader};
 
 use super::environment::{Environment, Layer};
 use crate::failure::Failure;

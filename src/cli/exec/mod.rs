@@ -15,7 +15,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use pdawl::report::exec::{self, ExecReport};
+use pdawl_api::report::exec::{self, ExecReport};
 
 use super::args::Format;
 use super::failure::Failure;

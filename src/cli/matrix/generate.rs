@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use pdawl::matrix::{FileError, MatrixSource, Origin, Stats, is_binary, market, write_binary};
-use pdawl::report::matrix::{MatrixReport, Written};
+use pdawl_api::matrix::{FileError, MatrixSource, Origin, Stats, is_binary, market, write_binary};
+use pdawl_api::report::matrix::{MatrixReport, Written};
 
 use super::stats::{Options, timed};
 use super::{failure, load, source, with_progress};

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use clap::Subcommand;
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use indicatif::ProgressBar;
-use pdawl::matrix::{Control, Loaded, MatrixError, MatrixSource, Progress};
+use pdawl_api::matrix::{Control, Loaded, MatrixError, MatrixSource, Progress};
 
 use crate::args::Format;
 use crate::failure::Failure;

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use pdawl::matrix::{MatrixSource, Stats};
-use pdawl::report::matrix::MatrixReport;
+use pdawl_api::matrix::{MatrixSource, Stats};
+use pdawl_api::report::matrix::MatrixReport;
 
 use super::{SOURCES, load, source};
 use crate::args::Format;

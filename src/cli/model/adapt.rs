@@ -4,15 +4,15 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pdawl::codelet::stencil::{self, Dimensions, Precision};
-use pdawl::model::ModelStore;
-use pdawl::model::adapt::{candidate, choose, correct};
-use pdawl::model::training::ModelDescription;
-use pdawl::profile::{
+use pdawl_api::codelet::stencil::{self, Dimensions, Precision};
+use pdawl_api::model::ModelStore;
+use pdawl_api::model::adapt::{candidate, choose, correct};
+use pdawl_api::model::training::ModelDescription;
+use pdawl_api::profile::{
     Configuration, PreparedRun, ProfileRun, ProfiledMachine, Settings, stencil as stencil_run,
 };
-use pdawl::report::model::AdaptReport;
-use pdawl::report::model::adapted::{AdaptedGroup, CalibrationRun};
+use pdawl_api::report::model::AdaptReport;
+use pdawl_api::report::model::adapted::{AdaptedGroup, CalibrationRun};
 use pdawl_profiler::adapt::Calibration;
 use pdawl_profiler::bundle::{Adapted, Bundle, CodeletModel};
 

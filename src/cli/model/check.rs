@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use pdawl::model::ModelStore;
-use pdawl::model::evaluate::evaluate;
-use pdawl::model::store::{ModelQuery, fits};
-use pdawl::report::model::CheckReport;
-use pdawl::report::model::check::{Fit, HeldOut};
-use pdawl::session::this_machine::fingerprint_beside;
+use pdawl_api::model::ModelStore;
+use pdawl_api::model::evaluate::evaluate;
+use pdawl_api::model::store::{ModelQuery, fits};
+use pdawl_api::report::model::CheckReport;
+use pdawl_api::report::model::check::{Fit, HeldOut};
+use pdawl_api::session::this_machine::fingerprint_beside;
 use pdawl_profiler::bundle::{Bundle, FORMAT};
 use pdawl_profiler::dataset;
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use pdawl::machine::StoreError;
-use pdawl::model::ModelStore;
+use pdawl_api::machine::StoreError;
+use pdawl_api::model::ModelStore;
 use pdawl_profiler::bundle::Bundle;
 
 use crate::args::Format;

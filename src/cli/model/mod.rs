@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use clap::Subcommand;
-use pdawl::model::ModelStore;
-use pdawl::model::store::ModelStoreError;
-use pdawl::report::model::{ListReport, Listed, show as show_report};
+use pdawl_api::model::ModelStore;
+use pdawl_api::model::store::ModelStoreError;
+use pdawl_api::report::model::{ListReport, Listed, show as show_report};
 use pdawl_profiler::bundle::Bundle;
 
 use crate::args::Format;

@@ -7,11 +7,11 @@ mod tests;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command};
-use pdawl::cluster::wire::environment::Launched;
+use pdawl_api::cluster::wire::environment::Launched;
 
 use super::cluster::lone_machine;
 use super::failure::Failure;
-use pdawl::session::NamedMachine;
+use pdawl_api::session::NamedMachine;
 use rules::rule;
 
 /// Where a workload runs.

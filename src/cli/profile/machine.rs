@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use pdawl::machine::MachineStore;
-use pdawl::profile::ProfiledMachine;
-use pdawl::session::{NamedMachine, this_machine as here};
+use pdawl_api::machine::MachineStore;
+use pdawl_api::profile::ProfiledMachine;
+use pdawl_api::session::{NamedMachine, this_machine as here};
 
 use super::SessionOptions;
 use crate::failure::{Failure, refused};

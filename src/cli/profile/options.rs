@@ -6,8 +6,8 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use pdawl::codelet::stencil::{self, Dimensions, Precision, Rule};
-use pdawl::profile::ModelKind;
+use pdawl_api::codelet::stencil::{self, Dimensions, Precision, Rule};
+use pdawl_api::profile::ModelKind;
 
 use crate::args::noise;
 use crate::grid::{PrecisionArg, points};

@@ -3,13 +3,13 @@
 use std::sync::atomic::AtomicBool;
 
 use clap::Args;
-use pdawl::codelet::spmv;
-use pdawl::matrix::MatrixSource;
-use pdawl::profile::SessionProgress;
-use pdawl::profile::product::{ProductProfile, design};
-use pdawl::quantity::Seconds;
-use pdawl::report::profile::ProfileReport;
-use pdawl::workload::spmv::{Options, arrange};
+use pdawl_api::codelet::spmv;
+use pdawl_api::matrix::MatrixSource;
+use pdawl_api::profile::SessionProgress;
+use pdawl_api::profile::product::{ProductProfile, design};
+use pdawl_api::quantity::Seconds;
+use pdawl_api::report::profile::ProfileReport;
+use pdawl_api::workload::spmv::{Options, arrange};
 
 use super::session::{Opened, free_memory};
 use super::{ProfileOptions, SessionOptions};

@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
-use pdawl::machine::Host;
-use pdawl::model::store::dataset_to_write;
-use pdawl::profile::design::Gpu;
-use pdawl::profile::{
+use pdawl_api::machine::Host;
+use pdawl_api::model::store::dataset_to_write;
+use pdawl_api::profile::design::Gpu;
+use pdawl_api::profile::{
     Budget, ModelKind, ProfileError, ProfiledMachine, ProfilingSession, SessionProgress, Settings,
 };
-use pdawl::report::profile::{KindReport, ProfileReport, Rows};
+use pdawl_api::report::profile::{KindReport, ProfileReport, Rows};
 use pdawl_profiler::atomic_file::target;
 use pdawl_profiler::counters::availability;
 use pdawl_profiler::dataset::{Appender, Provenance};

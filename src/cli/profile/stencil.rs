@@ -2,12 +2,12 @@
 
 use std::sync::atomic::AtomicBool;
 
-use pdawl::profile::design::{DesignRequest, Gpu, SpaceError};
-use pdawl::profile::{
+use pdawl_api::profile::design::{DesignRequest, Gpu, SpaceError};
+use pdawl_api::profile::{
     Configuration, ModelKind, ProfiledMachine, SessionProgress, Space, design, schedule, stencil,
 };
-use pdawl::quantity::Seconds;
-use pdawl::report::profile::ProfileReport;
+use pdawl_api::quantity::Seconds;
+use pdawl_api::report::profile::ProfileReport;
 
 use super::ProfileOptions;
 use super::session::{Opened, devices, free_memory};

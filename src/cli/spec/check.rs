@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use pdawl::graph::spec::{DagSpec, Described, Kernel, Specification};
-use pdawl::report::spec::{KernelReport, SpecReport};
-use pdawl::session::{self, specified::Compiler};
+use pdawl_api::graph::spec::{DagSpec, Described, Kernel, Specification};
+use pdawl_api::report::spec::{KernelReport, SpecReport};
+use pdawl_api::session::{self, specified::Compiler};
 
 use super::described::{Values, refused};
 use crate::args::Format;

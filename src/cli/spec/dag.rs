@@ -4,16 +4,16 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pdawl::graph::DatumId;
-use pdawl::graph::spec::scalar::Base;
-use pdawl::graph::spec::source::KernelInfo;
-use pdawl::graph::spec::task::{BuiltGraph, Loaded, build};
-use pdawl::graph::spec::{Argument, DagSpec, Described, Direction, Kernel, Specification};
-use pdawl::machine::DeviceKind;
-use pdawl::report::run::workload::DagParameters;
-use pdawl::report::{Parameters, Workload};
-use pdawl::session::specified::{KernelDevices, Words};
-use pdawl::session::{GraphJob, Placed, Queues, Reference};
+use pdawl_api::graph::DatumId;
+use pdawl_api::graph::spec::scalar::Base;
+use pdawl_api::graph::spec::source::KernelInfo;
+use pdawl_api::graph::spec::task::{BuiltGraph, Loaded, build};
+use pdawl_api::graph::spec::{Argument, DagSpec, Described, Direction, Kernel, Specification};
+use pdawl_api::machine::DeviceKind;
+use pdawl_api::report::run::workload::DagParameters;
+use pdawl_api::report::{Parameters, Workload};
+use pdawl_api::session::specified::{KernelDevices, Words};
+use pdawl_api::session::{GraphJob, Placed, Queues, Reference};
 
 use super::check;
 use super::described as contents;

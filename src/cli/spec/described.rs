@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use pdawl::expression::{Expression, Number, Symbols};
-use pdawl::graph::spec::{self, Argument, Described, Kernel, SpecError, Specification};
+use pdawl_api::expression::{Expression, Number, Symbols};
+use pdawl_api::graph::spec::{self, Argument, Described, Kernel, SpecError, Specification};
 use pdawl_profiler::file::bounded_input;
 
 use crate::failure::Failure;
@@ -83,7 +83,7 @@ impl Values {
     /// Reads a file that must describe a single kernel.
     ///
     /// # Errors
-    /// As [`Self::load`] and [`KernelSpec::describe`](pdawl::graph::spec::KernelSpec::describe), and when it is a graph.
+    /// As [`Self::load`] and [`KernelSpec::describe`](pdawl_api::graph::spec::KernelSpec::describe), and when it is a graph.
     pub fn kernel(&self, file: &Path) -> Result<Described, Failure> {
         match self.load(file)? {
             Specification::Kernel(spec) => {

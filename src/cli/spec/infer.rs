@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use pdawl::graph::spec::infer::{Inference, Inferred, infer};
-use pdawl::report::Printed;
+use pdawl_api::graph::spec::infer::{Inference, Inferred, infer};
+use pdawl_api::report::Printed;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use pdawl::graph::spec::Specification;
-use pdawl::graph::spec::dag::{DagSpec, Node};
-use pdawl::report::Printed;
-use pdawl::report::drawing;
+use pdawl_api::graph::spec::Specification;
+use pdawl_api::graph::spec::dag::{DagSpec, Node};
+use pdawl_api::report::Printed;
+use pdawl_api::report::drawing;
 use schemars::JsonSchema;
 use serde::Serialize;
 

@@ -3,13 +3,13 @@
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use pdawl::model::ModelStore;
-use pdawl::model::serving::poor;
-use pdawl::model::training::{
+use pdawl_api::model::ModelStore;
+use pdawl_api::model::serving::poor;
+use pdawl_api::model::training::{
     GroupModel, ModelDescription, TrainedModels, TrainingError, TrainingRequest, fit_all,
 };
-use pdawl::quantity::Seconds;
-use pdawl::report::training::{GroupReport, ModelReport, TrainingReport};
+use pdawl_api::quantity::Seconds;
+use pdawl_api::report::training::{GroupReport, ModelReport, TrainingReport};
 use pdawl_profiler::dataset::Provenance;
 use pdawl_profiler::train::{Recipe, Trained};
 

@@ -5,18 +5,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pdawl::codelet::spmv;
-use pdawl::machine::{DeviceKind, DeviceSpec, MachineFile};
-use pdawl::model::store;
-use pdawl::profile::ModelKind;
-use pdawl::report::profile::ProfileReport;
+use pdawl_api::codelet::spmv;
+use pdawl_api::machine::{DeviceKind, DeviceSpec, MachineFile};
+use pdawl_api::model::store;
+use pdawl_api::profile::ModelKind;
+use pdawl_api::report::profile::ProfileReport;
 use pdawl_profiler::dataset::{self, Dataset};
 
 use super::{Args, Workload};
 use crate::failure::Failure;
 use crate::machine_session::machine_file;
 use crate::profile::{ProductProfileOptions, ProfileOptions};
-use pdawl::session::NamedMachine;
+use pdawl_api::session::NamedMachine;
 
 /// The part of a budget that is kept for fitting, and its most.
 const FITTING: f64 = 0.4;

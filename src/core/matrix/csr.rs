@@ -20,9 +20,9 @@ pub const MOST: u32 = i32::MAX as u32;
 /// `row_starts[r]..row_starts[r + 1]`, with ascending columns and no duplicates.
 ///
 /// ```
-/// use pdawl::matrix::Csr;
+/// use pdawl_core::matrix::Csr;
 ///
-/// # fn main() -> Result<(), pdawl::matrix::CsrError> {
+/// # fn main() -> Result<(), pdawl_core::matrix::CsrError> {
 /// // | 1 0 2 |
 /// // | 0 0 0 |
 /// let matrix = Csr::new(2, 3, vec![0, 2, 2], vec![0, 2], vec![1.0, 2.0])?;

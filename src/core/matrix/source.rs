@@ -16,9 +16,9 @@ use super::{FileError, MatrixError, cache};
 /// A matrix that can be loaded.
 ///
 /// ```
-/// use pdawl::matrix::{MatrixSource, control};
+/// use pdawl_core::matrix::{MatrixSource, control};
 ///
-/// # fn main() -> Result<(), pdawl::matrix::MatrixError> {
+/// # fn main() -> Result<(), pdawl_core::matrix::MatrixError> {
 /// let source: MatrixSource = "like:eu-2005@0.001".parse()?;
 /// let loaded = control::quietly(|control| source.load(control))?;
 /// assert_eq!(loaded.name, "look-alike of eu-2005 at 0.001");

@@ -240,7 +240,7 @@ impl Node<'_> {
 
     /// Tells all other nodes that the run ends, and why. The first node passes on what it
     /// was told, as those who learn of its end before would take that for the reason.
-    pub(super) fn fail(&mut self, error: ClusterError) -> ClusterError {
+    pub fn fail(&mut self, error: ClusterError) -> ClusterError {
         let why = match &error {
             ClusterError::Stopped(why) if self.me() == NodeId::FIRST => why.clone(),
             // Each of the others notices itself that the first one is lost.

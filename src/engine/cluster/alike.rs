@@ -8,7 +8,7 @@ use pdawl_core::cluster::protocol::Message;
 use pdawl_core::cluster::wire::agreement::Agreement;
 
 /// What a node runs that leaves the cluster.
-pub(super) fn the_end() -> Agreement {
+pub fn the_end() -> Agreement {
     let mut end = Agreement::default();
     end.add("the operation", "none, the end");
     end
@@ -20,7 +20,7 @@ impl Node<'_> {
     /// # Errors
     /// [`ClusterError::Unlike`] when one is to run something else, and as a run. All nodes end
     /// then.
-    pub(super) fn agree(&mut self, mine: &Agreement) -> Result<(), ClusterError> {
+    pub fn agree(&mut self, mine: &Agreement) -> Result<(), ClusterError> {
         let compared = match self.me() == NodeId::FIRST {
             true => self.hear(mine),
             false => self.announce(mine.clone()),

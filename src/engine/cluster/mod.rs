@@ -7,8 +7,7 @@
 //! subtask (`parts`) where that pays; threads of
 //! `copying` copy what travels, `answers` are for other nodes, and bring the result to the first one, `encode` makes bytes of messages, `run` takes a workload from its
 //! spaces to its report, `common` gives all nodes what one has computed, and says
-//! how its tasks go on, `alone` computes on one machine without messages, `traced` notes what a trace shows, `turn` is what it does again and again. [`Cluster`] is all of this as one object, which owns a node (`handle`) in a
-//! thread (`driver`), ends a run before it begins, and gives results as values. [`measure`] measures a cluster for its cluster file, and [`simulate`] drives
+//! how its tasks go on, `alone` computes on one machine without messages, `traced` notes what a trace shows, `turn` is what it does again and again. `before` ends a run before it begins. [`measure`] measures a cluster for its cluster file, and [`simulate`] drives
 //! the same protocol in a simulated cluster.
 
 mod act;
@@ -16,12 +15,11 @@ mod alike;
 mod alone;
 mod answers;
 mod bands;
+mod before;
 mod common;
 mod copying;
-mod driver;
 mod encode;
 mod expected;
-mod handle;
 pub mod measure;
 mod node;
 mod parts;
@@ -32,10 +30,10 @@ mod subtasks;
 mod traced;
 mod turn;
 
+pub use alike::the_end;
 pub use alone::{Alone, Finished};
-pub use driver::{Brought, Job};
+pub use before::{abandon, build_agreement, heard};
 pub use expected::expected;
-pub use handle::{Cluster, ClusterOptions, ResultError, Results, abandon, build_agreement, heard};
 pub use node::{Node, Options};
 pub use run::{Control, Sink};
 pub use subtasks::DEPTH;

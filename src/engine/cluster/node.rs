@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use super::ClusterError;
 use super::answers::Answer;
 use super::bands::BandMail;
+use super::before::abandon;
 use super::copying::Copying;
 use super::encode::decode;
 use super::expected::expected;
-use super::handle::abandon;
 use super::store::Received;
 use super::subtasks::{Subtasks, Written};
 use super::traced::Traced;
@@ -342,7 +342,7 @@ impl<'a> Node<'a> {
     }
 
     /// Waits until all nodes have done their part.
-    pub(super) fn settle(mut self) -> Result<Box<dyn Wire>, ClusterError> {
+    pub fn settle(mut self) -> Result<Box<dyn Wire>, ClusterError> {
         self.runtime.notify(Notice::DrivingEnds);
         self.subtasks.close(self.runtime);
         self.wire.settle()?;

@@ -104,7 +104,7 @@ impl Node<'_> {
     ///
     /// # Errors
     /// As [`Self::run_until_settled`]. The node cannot run anything any more.
-    pub(super) fn run_next(
+    pub fn run_next(
         &mut self,
         workload: &dyn ClusterWorkload,
         control: &mut Control,

@@ -33,13 +33,13 @@
 //! use std::sync::Arc;
 //! use std::sync::atomic::AtomicBool;
 //!
-//! use pdawl::codelet::{Codelet, Cost, HostCode, HostValue, KernelSource, NdRange, OpenClKernel, Shape};
-//! use pdawl::engine::graph::{Control, Options, PreparedGraph, abilities, problem::problem};
-//! use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
-//! use pdawl::machine::MachineStore;
-//! use pdawl::policy::Adaptive;
-//! use pdawl::runtime::Devices;
-//! use pdawl::runtime::sim::{Sim, SimOptions};
+//! use pdawl_codelet::{Codelet, Cost, HostCode, HostValue, KernelSource, NdRange, OpenClKernel, Shape};
+//! use pdawl_engine::graph::{Control, Options, PreparedGraph, abilities, problem::problem};
+//! use pdawl_core::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
+//! use pdawl_hardware::machine::MachineStore;
+//! use pdawl_core::policy::Adaptive;
+//! use pdawl_hardware::runtime::Devices;
+//! use pdawl_hardware::runtime::sim::{Sim, SimOptions};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let increment = Arc::new(Codelet {

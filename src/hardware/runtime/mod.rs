@@ -301,12 +301,12 @@ pub trait Runtime: Devices {
     /// A vector goes to a GPU and back:
     ///
     /// ```
-    /// use pdawl::machine::MachineStore;
-    /// use pdawl::runtime::sim::{Sim, SimOptions};
-    /// use pdawl::runtime::{AdoptedMemory, Command, DeviceId, Devices, Runtime};
+    /// use pdawl_hardware::machine::MachineStore;
+    /// use pdawl_hardware::runtime::sim::{Sim, SimOptions};
+    /// use pdawl_hardware::runtime::{AdoptedMemory, Command, DeviceId, Devices, Runtime};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// // pdawl::runtime::select::open(None, true) opens the devices of this machine instead.
+    /// // pdawl_hardware::runtime::select::open(None, true) opens the devices of this machine instead.
     /// let machine = MachineStore::of_user().find("k40")?;
     /// let mut runtime = Sim::new(&machine, SimOptions { data: true, ..SimOptions::default() })?;
     /// let devices = runtime.devices().iter();

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use pdawl::codelet::lu::LuRow;
-use pdawl::codelet::tile::GemmTile;
-use pdawl::codelet::{Codelet, NdRange, OpenClKernel, Precision, Shape, Value};
-use pdawl::runtime::select::{Libraries, choose_libraries};
-use pdawl::runtime::union::Union;
-use pdawl::runtime::{Command, Comparison, Devices, Implementation, QueueId};
+use pdawl_api::codelet::lu::LuRow;
+use pdawl_api::codelet::tile::GemmTile;
+use pdawl_api::codelet::{Codelet, NdRange, OpenClKernel, Precision, Shape, Value};
+use pdawl_api::runtime::select::{Libraries, choose_libraries};
+use pdawl_api::runtime::union::Union;
+use pdawl_api::runtime::{Command, Comparison, Devices, Implementation, QueueId};
 
 use super::{
     BLAS, Memories, bytes, fake_kernel, launch, numbers, places, random, refused, served, sizes,
@@ -57,7 +57,7 @@ impl Bench {
     }
 
     /// Launches once, and checks the result; with the handles that the launch has left.
-    fn launch(&mut self, repeated: Option<&Arc<pdawl::runtime::Launch>>) {
+    fn launch(&mut self, repeated: Option<&Arc<pdawl_api::runtime::Launch>>) {
         let (codelet, values) = product();
         let args = [self.memories.args.clone(), values].concat();
         let command = match repeated {

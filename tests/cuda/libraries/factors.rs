@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pdawl::codelet::lu::{LuPanel, LuRow, NO_PIVOT, NOT_FINITE};
-use pdawl::codelet::tile::PotrfTile;
-use pdawl::codelet::{Codelet, Precision, Value};
+use pdawl_api::codelet::lu::{LuPanel, LuRow, NO_PIVOT, NOT_FINITE};
+use pdawl_api::codelet::tile::PotrfTile;
+use pdawl_api::codelet::{Codelet, Precision, Value};
 
 use super::{
     At, BLAS, BOTH, SOLVER, by_library, bytes, numbers, places, random, sizes, tolerance,

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use pdawl::codelet::Precision;
-use pdawl::runtime::union::Union;
-use pdawl::runtime::{Command, CommandGraph, Devices, GraphLaunch, Implementation, QueueId};
+use pdawl_api::codelet::Precision;
+use pdawl_api::runtime::union::Union;
+use pdawl_api::runtime::{Command, CommandGraph, Devices, GraphLaunch, Implementation, QueueId};
 
 use super::choice::product;
 use super::{Memories, bytes, launch, numbers, random};

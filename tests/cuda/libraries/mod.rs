@@ -14,9 +14,9 @@ mod transforms;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pdawl::codelet::{Codelet, Cost, Element, KernelSource, Precision, Value};
-use pdawl::runtime::union::Union;
-use pdawl::runtime::{
+use pdawl_api::codelet::{Codelet, Cost, Element, KernelSource, Precision, Value};
+use pdawl_api::runtime::union::Union;
+use pdawl_api::runtime::{
     Command, Comparison, Devices, HostMemoryId, Implementation, Launch, Memory, QueueId, Runtime,
     RuntimeError,
 };
@@ -47,7 +47,7 @@ pub fn bytes(element: impl Into<Element>, numbers: &[f64]) -> Vec<u8> {
 
 /// The reverse.
 pub fn numbers(element: impl Into<Element>, bytes: &[u8]) -> Vec<f64> {
-    pdawl::verify::numbers(bytes, element)
+    pdawl_api::verify::numbers(bytes, element)
 }
 
 /// What may differ of numbers near 1.

@@ -1,8 +1,8 @@
 //! Products, symmetric updates and triangular solutions by cuBLAS.
 
-use pdawl::codelet::gemm::Gemm;
-use pdawl::codelet::tile::{BLOCK, GemmTile, SyrkTile, TrsmTile};
-use pdawl::codelet::{Element, NumberFormat, Precision, ProductPrecision, Value};
+use pdawl_api::codelet::gemm::Gemm;
+use pdawl_api::codelet::tile::{BLOCK, GemmTile, SyrkTile, TrsmTile};
+use pdawl_api::codelet::{Element, NumberFormat, Precision, ProductPrecision, Value};
 
 use super::{
     At, BLAS, BOTH, by_library, bytes, numbers, places, random, real, sizes, tolerance,

@@ -2,8 +2,8 @@
 
 use std::f64::consts::TAU;
 
-use pdawl::codelet::fft::{Along, Fft};
-use pdawl::codelet::{Precision, Value};
+use pdawl_api::codelet::fft::{Along, Fft};
+use pdawl_api::codelet::{Precision, Value};
 
 use super::Memories;
 use super::{
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::library::fake;
 use crate::machine::enqueue;
-use pdawl::runtime::Command;
+use pdawl_api::runtime::Command;
 
 /// The transforms of some lines of a block, in the place of the block in `y`.
 fn right(fft: &Fft, x: &[f64], (from, to): (At, At), lines: std::ops::Range<u64>, y: &mut [f64]) {

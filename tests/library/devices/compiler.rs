@@ -3,14 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pdawl::balance::Strategy;
-use pdawl::codelet::stencil::Precision::F64;
-use pdawl::codelet::{Codelet, Cost, KernelSource, OpenClKernel, Value};
-use pdawl::engine::corun::CorunError;
-use pdawl::runtime::{Devices, RuntimeError};
-use pdawl::verify::Compared;
-use pdawl::workload::stencil::Stencil;
-use pdawl::workload::{self, Data, Divisible, Ending, FirstVersionError, Ring};
+use pdawl_api::balance::Strategy;
+use pdawl_api::codelet::stencil::Precision::F64;
+use pdawl_api::codelet::{Codelet, Cost, KernelSource, OpenClKernel, Value};
+use pdawl_api::engine::corun::CorunError;
+use pdawl_api::runtime::{Devices, RuntimeError};
+use pdawl_api::verify::Compared;
+use pdawl_api::workload::stencil::Stencil;
+use pdawl_api::workload::{self, Data, Divisible, Ending, FirstVersionError, Ring};
 
 use super::harness::{Grid, by, corun, run};
 use crate::pocl::open;

@@ -2,12 +2,12 @@
 //! compared with the reference in double precision, for sizes that are multiples
 //! of a tile and others.
 
-use pdawl::codelet::NumberFormat;
-use pdawl::codelet::add_norm::AddNorm;
-use pdawl::codelet::gemm::Gemm;
-use pdawl::codelet::softmax::Softmax;
-use pdawl::codelet::transpose::Transpose;
-use pdawl::runtime::{DeviceId, Devices};
+use pdawl_api::codelet::NumberFormat;
+use pdawl_api::codelet::add_norm::AddNorm;
+use pdawl_api::codelet::gemm::Gemm;
+use pdawl_api::codelet::softmax::Softmax;
+use pdawl_api::codelet::transpose::Transpose;
+use pdawl_api::runtime::{DeviceId, Devices};
 
 use crate::codelet_cases::Case;
 use crate::pocl::open;

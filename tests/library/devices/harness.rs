@@ -2,13 +2,13 @@
 
 use std::sync::atomic::AtomicBool;
 
-use pdawl::balance::{Balancer, Setup, Strategy};
-use pdawl::codelet::stencil::Precision;
-use pdawl::engine::Outcome;
-use pdawl::engine::corun::{Control, Corun, CorunError, Options, Stream, Tracing};
-use pdawl::runtime::Runtime;
-use pdawl::workload::stencil::Stencil;
-use pdawl::workload::{Divisible, Supersteps};
+use pdawl_api::balance::{Balancer, Setup, Strategy};
+use pdawl_api::codelet::stencil::Precision;
+use pdawl_api::engine::Outcome;
+use pdawl_api::engine::corun::{Control, Corun, CorunError, Options, Stream, Tracing};
+use pdawl_api::runtime::Runtime;
+use pdawl_api::workload::stencil::Stencil;
+use pdawl_api::workload::{Divisible, Supersteps};
 
 /// Steps of each run: enough for a balancer to change its mind.
 pub const STEPS: u32 = 6;

@@ -1,12 +1,12 @@
 //! Devices that fail or vanish during a run, with and without device memory: the
 //! result is right, and the loss is reported.
 
-use pdawl::balance::Strategy;
-use pdawl::codelet::stencil::Precision::F64;
-use pdawl::engine::corun::CorunError;
-use pdawl::runtime::DeviceId;
-use pdawl::runtime::union::faults::{Effect, Fault, When};
-use pdawl::workload::Divisible;
+use pdawl_api::balance::Strategy;
+use pdawl_api::codelet::stencil::Precision::F64;
+use pdawl_api::engine::corun::CorunError;
+use pdawl_api::runtime::DeviceId;
+use pdawl_api::runtime::union::faults::{Effect, Fault, When};
+use pdawl_api::workload::Divisible;
 
 use super::harness::{Grid, STEPS, by, corun, run};
 use crate::pocl::open;

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use pdawl::balance::Strategy;
-use pdawl::codelet::Precision;
-use pdawl::engine::corun::product::lacking;
-use pdawl::runtime::{Devices, Runtime};
-use pdawl::workload::Divisible;
-use pdawl::workload::spmv::{Form, Options, Spmv};
+use pdawl_api::balance::Strategy;
+use pdawl_api::codelet::Precision;
+use pdawl_api::engine::corun::product::lacking;
+use pdawl_api::runtime::{Devices, Runtime};
+use pdawl_api::workload::Divisible;
+use pdawl_api::workload::spmv::{Form, Options, Spmv};
 
 use super::harness::{STEPS, by, corun};
 use crate::matrices::{awkward, matrix};

@@ -3,11 +3,11 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pdawl::codelet::stencil::Precision;
-use pdawl::machine::{Device, MachineFile, MachineStore};
-use pdawl::model::{DevicePart, record};
-use pdawl::profile::design::DesignRequest;
-use pdawl::profile::{
+use pdawl_api::codelet::stencil::Precision;
+use pdawl_api::machine::{Device, MachineFile, MachineStore};
+use pdawl_api::model::{DevicePart, record};
+use pdawl_api::profile::design::DesignRequest;
+use pdawl_api::profile::{
     ModelKind, ProfiledMachine, ProfilingSession, SessionProgress, Settings, Space, design,
     schedule, stencil,
 };

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use pdawl::codelet::stencil::Precision;
-use pdawl::runtime::union::Union;
-use pdawl::workload::Divisible;
+use pdawl_api::codelet::stencil::Precision;
+use pdawl_api::runtime::union::Union;
+use pdawl_api::workload::Divisible;
 use proptest::prelude::*;
 use proptest::test_runner::{TestError, TestRunner};
 

@@ -1,10 +1,10 @@
 //! Every strategy on every kind of device, with the whole grid held in device
 //! memory and with most of it streamed.
 
-use pdawl::codelet::stencil::Precision::{F32, F64};
-use pdawl::engine::Outcome;
-use pdawl::runtime::Devices;
-use pdawl::workload::Divisible;
+use pdawl_api::codelet::stencil::Precision::{F32, F64};
+use pdawl_api::engine::Outcome;
+use pdawl_api::runtime::Devices;
+use pdawl_api::workload::Divisible;
 
 use super::harness::{Grid, LEAST_UNITS, run};
 use crate::pocl::open;

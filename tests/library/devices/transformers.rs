@@ -3,10 +3,10 @@
 
 use std::sync::atomic::AtomicBool;
 
-use pdawl::codelet::NumberFormat;
-use pdawl::engine::graph::Control;
-use pdawl::policy::{Configuration, NamedPolicy};
-use pdawl::workload::transformer::{Form, Transformer};
+use pdawl_api::codelet::NumberFormat;
+use pdawl_api::engine::graph::Control;
+use pdawl_api::policy::{Configuration, NamedPolicy};
+use pdawl_api::workload::transformer::{Form, Transformer};
 
 use crate::comparison::{CandidatePolicy, Comparison};
 use crate::pocl::open;

@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use pdawl::codelet::{Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Shape};
-use pdawl::engine::graph::Options;
-use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
-use pdawl::machine::MachineStore;
-use pdawl::policy::{Adaptive, Clustering};
-use pdawl::runtime::Devices;
-use pdawl::runtime::sim::{Sim, SimOptions};
+use pdawl_api::codelet::{Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Shape};
+use pdawl_api::engine::graph::Options;
+use pdawl_api::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
+use pdawl_api::machine::MachineStore;
+use pdawl_api::policy::{Adaptive, Clustering};
+use pdawl_api::runtime::Devices;
+use pdawl_api::runtime::sim::{Sim, SimOptions};
 
 use super::random::Case;
 use super::run::{numbers, once, prepared};

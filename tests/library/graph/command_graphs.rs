@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use fastrand::Rng;
-use pdawl::codelet::NumberFormat;
-use pdawl::engine::graph::{GraphOutcome, Options, PreparedGraph};
-use pdawl::policy::Clustering;
-use pdawl::runtime::sim::{Sim, SimOptions};
-use pdawl::runtime::{DeviceId, Devices};
-use pdawl::workload::transformer::{Form, Transformer};
+use pdawl_api::codelet::NumberFormat;
+use pdawl_api::engine::graph::{GraphOutcome, Options, PreparedGraph};
+use pdawl_api::policy::Clustering;
+use pdawl_api::runtime::sim::{Sim, SimOptions};
+use pdawl_api::runtime::{DeviceId, Devices};
+use pdawl_api::workload::transformer::{Form, Transformer};
 
 use super::random::{Case, case};
 use super::run::{

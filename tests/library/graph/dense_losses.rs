@@ -3,15 +3,15 @@
 
 use std::sync::atomic::AtomicBool;
 
-use pdawl::cluster::space::Extent;
-use pdawl::codelet::{Element, Precision};
-use pdawl::engine::cluster::{Alone, Control};
-use pdawl::engine::graph::kernel_seconds::KernelSeconds;
-use pdawl::engine::graph::{GraphOutcome, largest_kernel};
-use pdawl::runtime::union::Union;
-use pdawl::runtime::union::faults::{Effect, Fault, When};
-use pdawl::runtime::{DeviceId, Devices};
-use pdawl::workload::cluster::{
+use pdawl_api::cluster::space::Extent;
+use pdawl_api::codelet::{Element, Precision};
+use pdawl_api::engine::cluster::{Alone, Control};
+use pdawl_api::engine::graph::kernel_seconds::KernelSeconds;
+use pdawl_api::engine::graph::{GraphOutcome, largest_kernel};
+use pdawl_api::runtime::union::Union;
+use pdawl_api::runtime::union::faults::{Effect, Fault, When};
+use pdawl_api::runtime::{DeviceId, Devices};
+use pdawl_api::workload::cluster::{
     Cholesky, Lone, Operation, Place, Placed, Placement, Product, definite, generated_as,
 };
 

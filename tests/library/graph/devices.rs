@@ -2,7 +2,7 @@
 //! device memory and without.
 
 use fastrand::Rng;
-use pdawl::runtime::Devices;
+use pdawl_api::runtime::Devices;
 
 use super::random::case;
 use super::run::{

@@ -7,18 +7,18 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::codelet::{Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Shape};
-use pdawl::engine::graph::problem::problem;
-use pdawl::engine::graph::{Control, Options, PreparedGraph, abilities};
-use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
-use pdawl::machine::{MachineFile, MachineStore};
-use pdawl::policy::Clustering;
-use pdawl::policy::auto_fit::{
+use pdawl_api::codelet::{Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Shape};
+use pdawl_api::engine::graph::problem::problem;
+use pdawl_api::engine::graph::{Control, Options, PreparedGraph, abilities};
+use pdawl_api::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
+use pdawl_api::machine::{MachineFile, MachineStore};
+use pdawl_api::policy::Clustering;
+use pdawl_api::policy::auto_fit::{
     Epoch, MapSearch, QueueDatum, Situation, TransferCosts, fit, predict,
 };
-use pdawl::residency::Places;
-use pdawl::runtime::Devices;
-use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
+use pdawl_api::residency::Places;
+use pdawl_api::runtime::Devices;
+use pdawl_api::runtime::sim::{Sim, SimDevice, SimOptions};
 
 /// Seconds of an iteration's computations: both queues on one GPU, and on the CPU.
 const COMPUTE_ONE_GPU: f64 = 0.343;

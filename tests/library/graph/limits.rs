@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fastrand::Rng;
-use pdawl::codelet::{Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Shape};
-use pdawl::engine::graph::reference::reference;
-use pdawl::engine::graph::{Control, GraphRunError, Options, PreparedGraph, search, times};
-use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
-use pdawl::policy::{Adaptive, Clustering, Eager, Finished, Policy, Search, Space};
-use pdawl::quantity::Bytes;
-use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
-use pdawl::runtime::{Devices, RuntimeError};
+use pdawl_api::codelet::{Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Shape};
+use pdawl_api::engine::graph::reference::reference;
+use pdawl_api::engine::graph::{Control, GraphRunError, Options, PreparedGraph, search, times};
+use pdawl_api::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
+use pdawl_api::policy::{Adaptive, Clustering, Eager, Finished, Policy, Search, Space};
+use pdawl_api::quantity::Bytes;
+use pdawl_api::runtime::sim::{Sim, SimDevice, SimOptions};
+use pdawl_api::runtime::{Devices, RuntimeError};
 
 use super::random::{Case, case};
 use super::run::{check_results, numbers, once, options, policy, prepared};

@@ -4,15 +4,15 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use pdawl::codelet::mix::Mix;
-use pdawl::codelet::{Cost, Value};
-use pdawl::engine::graph::{GraphRunError, Options};
-use pdawl::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
-use pdawl::policy::{Belady, Clustering, Policy, Problem};
-use pdawl::runtime::sim::{self, At, FaultEffect, Sim, SimOptions};
-use pdawl::runtime::union::faults::{Effect, Fault, When};
-use pdawl::runtime::{DeviceId, Runtime};
-use pdawl::workload::task_set::mix_reference;
+use pdawl_api::codelet::mix::Mix;
+use pdawl_api::codelet::{Cost, Value};
+use pdawl_api::engine::graph::{GraphRunError, Options};
+use pdawl_api::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
+use pdawl_api::policy::{Belady, Clustering, Policy, Problem};
+use pdawl_api::runtime::sim::{self, At, FaultEffect, Sim, SimOptions};
+use pdawl_api::runtime::union::faults::{Effect, Fault, When};
+use pdawl_api::runtime::{DeviceId, Runtime};
+use pdawl_api::workload::task_set::mix_reference;
 
 use super::random::{Case, case};
 use super::run::{

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use pdawl::codelet::rows::Lines;
-use pdawl::codelet::{Codelet, Cost, HostCode, HostValue, Value};
-use pdawl::engine::graph::{GraphRunError, OpenGraph};
-use pdawl::graph::{Argument, Datum, DatumId, Kernel, KernelId, Piece};
-use pdawl::policy::{NamedPolicy, PolicyOptions};
-use pdawl::runtime::{Devices, Runtime};
+use pdawl_api::codelet::rows::Lines;
+use pdawl_api::codelet::{Codelet, Cost, HostCode, HostValue, Value};
+use pdawl_api::engine::graph::{GraphRunError, OpenGraph};
+use pdawl_api::graph::{Argument, Datum, DatumId, Kernel, KernelId, Piece};
+use pdawl_api::policy::{NamedPolicy, PolicyOptions};
+use pdawl_api::runtime::{Devices, Runtime};
 use proptest::prelude::*;
 
 use crate::shuffled_runtime::{Fault, ShuffledRuntime, device};
@@ -58,10 +58,10 @@ fn codelet() -> Arc<Codelet> {
             let output = unsafe { std::slice::from_raw_parts_mut(address, words) };
             mixed(number(0), &inputs, output, number(1) == 1);
         })),
-        opencl: Some(pdawl::codelet::OpenClKernel {
-            source: pdawl::codelet::KernelSource::new("", "test.cl", "mixed", ""),
+        opencl: Some(pdawl_api::codelet::OpenClKernel {
+            source: pdawl_api::codelet::KernelSource::new("", "test.cl", "mixed", ""),
             fp64: false,
-            shape: pdawl::codelet::Shape::Of(|_, _| pdawl::codelet::NdRange::new(vec![1])),
+            shape: pdawl_api::codelet::Shape::Of(|_, _| pdawl_api::codelet::NdRange::new(vec![1])),
         }),
         library: None,
     })

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use pdawl::engine::graph::kernel_seconds::KernelSeconds;
-use pdawl::engine::graph::{
+use pdawl_api::engine::graph::kernel_seconds::KernelSeconds;
+use pdawl_api::engine::graph::{
     Control, DeviceUse, Division, GraphRunError, GraphRuns, Options, Repetition, least_seconds,
 };
-use pdawl::graph::Components;
-use pdawl::machine::{MachineFile, MachineStore};
-use pdawl::policy::{NamedPolicy, PolicyOptions, WINDOW};
-use pdawl::runtime::Devices;
-use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
-use pdawl::workload::task_set::{Cholesky, Matmul2d, Matmul3d, RandomTasks, TILE, TaskSet, Tasks};
+use pdawl_api::graph::Components;
+use pdawl_api::machine::{MachineFile, MachineStore};
+use pdawl_api::policy::{NamedPolicy, PolicyOptions, WINDOW};
+use pdawl_api::runtime::Devices;
+use pdawl_api::runtime::sim::{Sim, SimDevice, SimOptions};
+use pdawl_api::workload::task_set::{
+    Cholesky, Matmul2d, Matmul3d, RandomTasks, TILE, TaskSet, Tasks,
+};
 
 fn machine() -> MachineFile {
     let store = MachineStore::at("/nonexistent");

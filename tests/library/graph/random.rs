@@ -4,10 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fastrand::Rng;
-use pdawl::codelet::{
+use pdawl_api::codelet::{
     Codelet, Cost, HostCode, HostValue, KernelSource, NdRange, OpenClKernel, Shape, Value,
 };
-use pdawl::graph::{
+use pdawl_api::graph::{
     Argument, Components, Contents, Datum, DatumId, GraphBuilder, Kernel, KernelId, TaskGraph,
 };
 
@@ -115,7 +115,7 @@ fn decode(mut code: u64) -> Vec<Role> {
 /// The native implementation.
 ///
 /// # Safety
-/// As [`pdawl::codelet::HostKernel`].
+/// As [`pdawl_api::codelet::HostKernel`].
 unsafe fn mix_on_host(args: &[HostValue], _first: u64, units: Range<u64>) {
     let &[
         HostValue::U64(salt),

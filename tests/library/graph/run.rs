@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use fastrand::Rng;
-use pdawl::engine::graph::problem::problem;
-use pdawl::engine::graph::{
+use pdawl_api::engine::graph::problem::problem;
+use pdawl_api::engine::graph::{
     Control, GraphOutcome, GraphRunError, Options, PreparedGraph, abilities,
 };
-use pdawl::graph::KernelId;
-use pdawl::policy::{
+use pdawl_api::graph::KernelId;
+use pdawl_api::policy::{
     Adaptive, Clustering, Eager, Heft, NamedPolicy, Policy, PolicyOptions, Problem,
 };
-use pdawl::runtime::{DeviceId, PeerPath, Runtime};
+use pdawl_api::runtime::{DeviceId, PeerPath, Runtime};
 
 use super::random::Case;
 

@@ -3,9 +3,9 @@
 use std::ops::Range;
 
 use fastrand::Rng;
-use pdawl::machine::{MachineFile, MachineStore, PeerSpec};
-use pdawl::runtime::Devices;
-use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
+use pdawl_api::machine::{MachineFile, MachineStore, PeerSpec};
+use pdawl_api::runtime::Devices;
+use pdawl_api::runtime::sim::{Sim, SimDevice, SimOptions};
 
 use super::random::{Case, case};
 use super::run::{

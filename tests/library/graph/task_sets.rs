@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use fastrand::Rng;
-use pdawl::engine::graph::Options;
-use pdawl::graph::{Components, DatumId};
-use pdawl::machine::MachineStore;
-use pdawl::policy::Eager;
-use pdawl::runtime::Runtime;
-use pdawl::runtime::sim::{Sim, SimDevice, SimOptions};
-use pdawl::workload::task_set::{
+use pdawl_api::engine::graph::Options;
+use pdawl_api::graph::{Components, DatumId};
+use pdawl_api::machine::MachineStore;
+use pdawl_api::policy::Eager;
+use pdawl_api::runtime::Runtime;
+use pdawl_api::runtime::sim::{Sim, SimDevice, SimOptions};
+use pdawl_api::workload::task_set::{
     Body, Cholesky, Matmul2d, Matmul3d, Order, RandomTasks, TaskSet, Tasks, mix_reference,
 };
 

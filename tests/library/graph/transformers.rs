@@ -3,14 +3,14 @@
 use std::sync::atomic::AtomicBool;
 
 use crate::comparison::{CandidatePolicy, Comparison};
-use pdawl::codelet::NumberFormat;
-use pdawl::engine::graph::Control;
-use pdawl::machine::MachineStore;
-use pdawl::policy::{Configuration, NamedPolicy, Space};
-use pdawl::runtime::Runtime;
-use pdawl::runtime::select;
-use pdawl::runtime::sim::{Sim, SimOptions};
-use pdawl::workload::transformer::{Form, Transformer};
+use pdawl_api::codelet::NumberFormat;
+use pdawl_api::engine::graph::Control;
+use pdawl_api::machine::MachineStore;
+use pdawl_api::policy::{Configuration, NamedPolicy, Space};
+use pdawl_api::runtime::Runtime;
+use pdawl_api::runtime::select;
+use pdawl_api::runtime::sim::{Sim, SimOptions};
+use pdawl_api::workload::transformer::{Form, Transformer};
 
 fn transformer(heads: u32, beta: u32, layers: u32, form: Form) -> Transformer {
     let seed = fastrand::u64(..);

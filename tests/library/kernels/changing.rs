@@ -1,7 +1,7 @@
 //! Kernels whose data change from step to step, and with them what the examination has seen.
 
-use pdawl::balance::Strategy;
-use pdawl::balance::strategy::Shares;
+use pdawl_api::balance::Strategy;
+use pdawl_api::balance::strategy::Shares;
 
 use super::harness::{corun, examined, open, seed, undivided};
 use super::suite::Case;

@@ -1,9 +1,9 @@
 //! Devices that fail or vanish while a kernel is divided: the results still equal
 //! those of the undivided launch.
 
-use pdawl::balance::Strategy;
-use pdawl::runtime::DeviceId;
-use pdawl::runtime::union::faults::{Effect, Fault, When};
+use pdawl_api::balance::Strategy;
+use pdawl_api::runtime::DeviceId;
+use pdawl_api::runtime::union::faults::{Effect, Fault, When};
 
 use super::harness::{examined, open, run, seed, undivided};
 use super::suite;

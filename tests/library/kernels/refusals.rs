@@ -2,8 +2,8 @@
 
 use std::sync::atomic::AtomicBool;
 
-use pdawl::engine::corun::CorunError;
-use pdawl::engine::corun::kernel::{SliceTrials, examine};
+use pdawl_api::engine::corun::CorunError;
+use pdawl_api::engine::corun::kernel::{SliceTrials, examine};
 
 use super::harness::{examined, open, seed, user};
 use super::suite::Case;

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use pdawl::balance::Strategy;
-use pdawl::balance::strategy::Shares;
+use pdawl_api::balance::Strategy;
+use pdawl_api::balance::strategy::Shares;
 
 use super::harness::{Results, corun, examined, open, seed, undivided};
 use super::suite::{self, Case};
@@ -51,7 +51,7 @@ fn check(sets: &[(&[bool], &[u32])]) {
                 assert_eq!(outcome.max_abs_error, Some(0.0), "{}", what());
                 for step in &outcome.steps {
                     let units: u64 = step.devices.iter().map(|device| device.units).sum();
-                    let whole = pdawl::workload::Divisible::units(&found.user);
+                    let whole = pdawl_api::workload::Divisible::units(&found.user);
                     assert_eq!(units, whole, "{}: every unit once a step", what());
                 }
             }

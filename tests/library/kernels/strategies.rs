@@ -1,7 +1,7 @@
 //! Every balancer divides kernels, on devices with and without device memory.
 
-use pdawl::balance::Strategy;
-use pdawl::workload::Divisible;
+use pdawl_api::balance::Strategy;
+use pdawl_api::workload::Divisible;
 
 use super::harness::{corun, examined, open, seed, undivided};
 use super::suite;

@@ -1,6 +1,6 @@
 //! A run on a device whose memory is just large enough for a kernel's buffers.
 
-use pdawl::balance::Strategy;
+use pdawl_api::balance::Strategy;
 
 use super::harness::{corun, examined, open, seed};
 use super::suite::Case;

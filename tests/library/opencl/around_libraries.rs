@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use pdawl::codelet::library::LibraryStep;
-use pdawl::codelet::lu::{LuPanel, LuRow, NO_PIVOT, NOT_FINITE};
-use pdawl::codelet::tile::PotrfTile;
-use pdawl::codelet::{Codelet, KernelSource, NdRange, OpenClKernel, Precision, Shape, Value};
-use pdawl::runtime::{BufferId, HostRegion, Memory};
+use pdawl_api::codelet::library::LibraryStep;
+use pdawl_api::codelet::lu::{LuPanel, LuRow, NO_PIVOT, NOT_FINITE};
+use pdawl_api::codelet::tile::PotrfTile;
+use pdawl_api::codelet::{Codelet, KernelSource, NdRange, OpenClKernel, Precision, Shape, Value};
+use pdawl_api::runtime::{BufferId, HostRegion, Memory};
 
 use super::harness::{Bench, contents, launch, read, write};
 use crate::tile_cases::Real;

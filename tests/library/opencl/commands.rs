@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pdawl::codelet::{Codelet, Memory, Value};
-use pdawl::runtime::{CommandKind, EventId, QueueId, RuntimeError, Status};
+use pdawl_api::codelet::{Codelet, Memory, Value};
+use pdawl_api::runtime::{CommandKind, EventId, QueueId, RuntimeError, Status};
 
 use super::harness::{Bench, codelet, contents, launch, read, write};
 use crate::own_process::in_own_process;
@@ -26,7 +26,7 @@ fn slow(mut s: u32, n: u32) -> u32 {
     s
 }
 
-fn on(buffer: pdawl::codelet::BufferId, n: u32) -> Vec<Value> {
+fn on(buffer: pdawl_api::codelet::BufferId, n: u32) -> Vec<Value> {
     vec![Value::Memory(Memory::Device(buffer)), Value::U32(n)]
 }
 

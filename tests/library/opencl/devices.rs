@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use pdawl::codelet::{Memory, Value};
-use pdawl::machine::RuntimeKind;
-use pdawl::runtime::opencl::{self, Selected};
-use pdawl::runtime::{DeviceId, RuntimeError};
+use pdawl_api::codelet::{Memory, Value};
+use pdawl_api::machine::RuntimeKind;
+use pdawl_api::runtime::opencl::{self, Selected};
+use pdawl_api::runtime::{DeviceId, RuntimeError};
 
 use super::harness::{Bench, codelet, contents, launch, read, select, write};
 use crate::own_process::{in_own_process, run_again};

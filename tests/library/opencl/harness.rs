@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::Receiver;
-use pdawl::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape, Value};
-use pdawl::runtime::cuda;
-use pdawl::runtime::opencl::{self, Selected};
-use pdawl::runtime::{
+use pdawl_api::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape, Value};
+use pdawl_api::runtime::cuda;
+use pdawl_api::runtime::opencl::{self, Selected};
+use pdawl_api::runtime::{
     Backend, BufferId, Command, Completion, DeviceId, EventId, HostRegion, Launch, QueueId,
     RuntimeError, Status,
 };

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use pdawl::codelet::{
+use pdawl_api::codelet::{
     AddressSpace, Codelet, KernelSource, NdRange, OpenClKernel, RawValue, Shape, Value,
 };
-use pdawl::runtime::{DeviceId, Memory, QueueKind, RuntimeError};
+use pdawl_api::runtime::{DeviceId, Memory, QueueKind, RuntimeError};
 
 use super::harness::{Bench, contents, launch, read};
 

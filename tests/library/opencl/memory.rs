@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use pdawl::codelet::{HostMemoryId, Memory, Value};
-use pdawl::runtime::{Command, DeviceId, HostRegion, Location, Rows, RuntimeError};
+use pdawl_api::codelet::{HostMemoryId, Memory, Value};
+use pdawl_api::runtime::{Command, DeviceId, HostRegion, Location, Rows, RuntimeError};
 
 use super::harness::{Bench, codelet, contents, launch, read, write};
 use crate::pocl::cpu_device;

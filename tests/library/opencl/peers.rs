@@ -4,9 +4,9 @@
 use std::time::{Duration, Instant};
 
 use fastrand::Rng;
-use pdawl::runtime::opencl::{self, Selected, discover};
-use pdawl::runtime::union::Union;
-use pdawl::runtime::{
+use pdawl_api::runtime::opencl::{self, Selected, discover};
+use pdawl_api::runtime::union::Union;
+use pdawl_api::runtime::{
     Backend, BufferId, Command, CommandKind, Completion, DeviceId, Devices, HostMemoryId, Location,
     PeerPath, QueueKind, Rows, Runtime, RuntimeError, Status,
 };

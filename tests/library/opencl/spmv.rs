@@ -4,13 +4,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use pdawl::codelet::{Memory, Precision};
-use pdawl::matrix::Csr;
-use pdawl::runtime::{Command, Launch};
-use pdawl::verify::Compared;
-use pdawl::workload::Divisible;
-use pdawl::workload::spmv::factors::Factors;
-use pdawl::workload::spmv::{Form, Options, Placed, Spmv};
+use pdawl_api::codelet::{Memory, Precision};
+use pdawl_api::matrix::Csr;
+use pdawl_api::runtime::{Command, Launch};
+use pdawl_api::verify::Compared;
+use pdawl_api::workload::Divisible;
+use pdawl_api::workload::spmv::factors::Factors;
+use pdawl_api::workload::spmv::{Form, Options, Placed, Spmv};
 
 use super::harness::{Bench, contents, read, write};
 use crate::matrices::{awkward, matrix};

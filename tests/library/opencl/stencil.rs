@@ -4,8 +4,8 @@ use std::fmt::Debug;
 use std::ops::{Add, Mul};
 use std::sync::Arc;
 
-use pdawl::codelet::stencil::{self, Dimensions, Precision, Rule};
-use pdawl::codelet::{Memory, Value};
+use pdawl_api::codelet::stencil::{self, Dimensions, Precision, Rule};
+use pdawl_api::codelet::{Memory, Value};
 
 use super::harness::{Bench, contents, launch, read, write};
 

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use half::{bf16, f16};
-use pdawl::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
-use pdawl::codelet::{Memory, NumberFormat, Precision, Value};
+use pdawl_api::codelet::tile::{GemmTile, PotrfTile, SyrkTile, TrsmTile};
+use pdawl_api::codelet::{Memory, NumberFormat, Precision, Value};
 
 use super::harness::{Bench, contents, launch, read, write};
 use crate::tile_cases::{Case, Layout, Number, Real};

@@ -1,6 +1,6 @@
 //! Accuracy of models on runs that they were not trained on.
 
-use pdawl::model::evaluate::evaluate;
+use pdawl_api::model::evaluate::evaluate;
 use pdawl_profiler::Sample;
 use pdawl_profiler::bundle::Bundle;
 use pdawl_profiler::dataset;

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use pdawl::expression::{Number, Symbols};
+use pdawl_api::expression::{Number, Symbols};
 
 /// A temporary folder, removed when it is dropped.
 pub struct Folder(tempfile::TempDir);

@@ -1,9 +1,9 @@
 //! Specification files in the forms that PySchedCL's authors use for fields and
 //! graphs.
 
-use pdawl::graph::spec::dag::load;
-use pdawl::graph::spec::{Argument, Direction, KernelSpec, Specification};
-use pdawl::machine::DeviceKind;
+use pdawl_api::graph::spec::dag::load;
+use pdawl_api::graph::spec::{Argument, Direction, KernelSpec, Specification};
+use pdawl_api::machine::DeviceKind;
 
 use super::fixtures::{Folder, SOURCE, SPEC, example, symbols};
 

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use pdawl::codelet::AddressSpace;
-use pdawl::graph::spec::source::{Access, KernelInfo, Source, kernels, macros_of};
+use pdawl_api::codelet::AddressSpace;
+use pdawl_api::graph::spec::source::{Access, KernelInfo, Source, kernels, macros_of};
 
 fn read(text: &str) -> Vec<KernelInfo> {
     kernels(text, &BTreeMap::new()).unwrap_or_default()

@@ -2,8 +2,8 @@
 
 use std::process::Command;
 
-use pdawl::machine::DeviceKind;
-use pdawl::runtime::opencl::discover;
+use pdawl_api::machine::DeviceKind;
+use pdawl_api::runtime::opencl::discover;
 use serde_json::Value;
 
 use super::fixtures::{Folder, example};

@@ -2,7 +2,7 @@
 //!
 //! * A [`DenseMatrix`] is what they take and return, and [`ArrayRun`] an operation that is
 //!   about to run.
-//! * `operations` are those of a session, which `alone` runs as one task graph, and [`Nodes`]
+//! * `operations` are those of a session, which `alone` runs as one task graph, and [`NodeRun`]
 //!   those over the nodes of a cluster.
 
 mod alone;
@@ -14,6 +14,6 @@ mod run;
 pub use alone::KnownTasks;
 pub use alone::OperationOptions;
 pub use matrix::{Complex, DenseMatrix};
-pub use nodes::{NodeRun, Nodes};
-pub use operations::Factors;
+pub use nodes::NodeRun;
+pub use operations::{Factors, stopped};
 pub use run::{ArrayResult, ArrayRun};

@@ -4,29 +4,25 @@ use std::sync::{Arc, OnceLock};
 
 use bytemuck::Pod;
 
-use super::operations::{self, stopped};
+use super::operations;
 use super::{Complex, DenseMatrix, Factors};
 use crate::cluster::wire::agreement::Agreement;
-use crate::engine::cluster::{Cluster, ClusterError, ClusterOptions, Job};
+use crate::engine::cluster::ClusterError;
 use crate::machine::{Host, RuntimeKind};
 use crate::matrix::Shared;
 use crate::report::run::nodes::{Asked, report};
 use crate::report::{Context, Machine, Workload};
-use crate::session::{ArrayResult, Error, Number, Run, Stop};
-use crate::spread::NamedSpread;
+use crate::session::nodes::{Job, Nodes};
+use crate::session::{ArrayResult, Error, Number, Run};
 use crate::workload::cluster::{Operation, OperationError, Place, Placed};
 
-/// The processes that a launcher such as `mpirun` has started together.
-///
-/// All call the same operations with the same arrays in the same order (SPMD, as with mpi4py).
-/// The first gets the results.
+/// An operation over nodes that is about to run.
 ///
 /// ```
 /// use pdawl::session::{ClusterOptions, DenseMatrix, Nodes};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// // Nodes::join joins the processes that mpirun has started.
-/// let options = ClusterOptions { devices: Some("host:1".parse()?), ..ClusterOptions::default() };
+/// let options = ClusterOptions { devices: Some("host:1".into()), ..ClusterOptions::default() };
 /// let mut nodes = Nodes::in_threads(2, options)?;
 /// let (a, b) = (DenseMatrix::new(1, 2, vec![1.0, 2.0])?, DenseMatrix::new(2, 1, vec![3.0, 4.0])?);
 /// if let Some(computed) = nodes.matmul(&a, &b).run()? {
@@ -36,13 +32,6 @@ use crate::workload::cluster::{Operation, OperationError, Place, Placed};
 /// # Ok(())
 /// # }
 /// ```
-pub struct Nodes {
-    cluster: Cluster,
-    spread: NamedSpread,
-    stop: Stop,
-}
-
-/// An operation over nodes that is about to run.
 pub struct NodeRun<'a, R> {
     nodes: &'a mut Nodes,
     /// Its name.
@@ -57,48 +46,6 @@ pub struct NodeRun<'a, R> {
 type Take<'a, R> = dyn FnOnce(Vec<Vec<u8>>) -> Result<R, Error> + 'a;
 
 impl Nodes {
-    /// Joins the others. A process that was started by itself is the only node.
-    ///
-    /// # Errors
-    /// A wire that does not join, other programs, lost nodes, and devices that cannot be opened.
-    pub fn join(options: ClusterOptions) -> Result<Self, Error> {
-        Self::of(options, Cluster::join_with)
-    }
-
-    /// So many nodes that are threads of this process, for trying a program.
-    ///
-    /// # Errors
-    /// No nodes, and devices that cannot be opened.
-    pub fn in_threads(nodes: usize, options: ClusterOptions) -> Result<Self, Error> {
-        Self::of(options, |options| Cluster::in_threads(nodes, options))
-    }
-
-    fn of(
-        options: ClusterOptions,
-        join: impl FnOnce(ClusterOptions) -> Result<Cluster, ClusterError>,
-    ) -> Result<Self, Error> {
-        Ok(Self {
-            spread: options.spread,
-            stop: Stop::of(Arc::clone(&options.stop)),
-            cluster: join(options)?,
-        })
-    }
-
-    /// Ends the present run on all nodes when it is set; they can run nothing more then.
-    pub fn stop(&self) -> Stop {
-        self.stop.clone()
-    }
-
-    /// The number of this node, from 0.
-    pub fn rank(&self) -> usize {
-        self.cluster.rank()
-    }
-
-    /// How many nodes there are.
-    pub fn size(&self) -> usize {
-        self.cluster.size()
-    }
-
     /// The product `C = A B` of matrices of singles.
     pub fn matmul<'a>(
         &'a mut self,
@@ -140,9 +87,9 @@ impl Nodes {
     }
 
     /// The numbers in ascending order, sorted by hosts, which are all that the nodes have
-    /// ([`ClusterOptions::devices`]).
+    /// ([`ClusterOptions::devices`](crate::session::ClusterOptions::devices)).
     pub fn sort(&mut self, numbers: impl Into<Shared<f32>>) -> NodeRun<'_, Vec<f32>> {
-        let mut devices = self.cluster.devices().iter();
+        let mut devices = self.devices().iter();
         let job = match devices.find(|device| device.runtime != RuntimeKind::Host) {
             Some(other) => Err(Error::Arguments(format!(
                 "{} does not sort, only hosts do; join with `host` as the devices",
@@ -172,14 +119,6 @@ impl Nodes {
             verify: false,
             take: Box::new(take),
         }
-    }
-
-    /// Waits until all nodes have come to this point, and leaves the cluster.
-    ///
-    /// # Errors
-    /// The loss of the first node.
-    pub fn leave(self) -> Result<(), Error> {
-        Ok(self.cluster.leave()?)
     }
 }
 
@@ -213,7 +152,7 @@ impl<R> NodeRun<'_, R> {
     ///
     /// # Errors
     /// What is wrong with the arguments, a matrix that has no such factors, lost nodes, and
-    /// [`ClusterOptions::stop`]. The nodes can run nothing more then.
+    /// [`ClusterOptions::stop`](crate::session::ClusterOptions::stop). The nodes can run nothing more then.
     pub fn run(self) -> Result<Option<ArrayResult<R>>, Error> {
         let Self {
             nodes,
@@ -237,35 +176,33 @@ impl<R> NodeRun<'_, R> {
         let made = Arc::clone(&job);
         let ran: Arc<OnceLock<Placed>> = Arc::default();
         let running = Arc::clone(&ran);
-        let (outcome, brought) = (nodes.cluster)
-            .run_job(&Job {
-                name: job.title.clone(),
-                alike,
-                outputs: job.outputs.clone(),
-                verify,
-                make: Arc::new(move |fit| {
-                    match made.at(Place::Nodes(fit), tile.map(u64::from)) {
-                        Ok(placed) => {
-                            // Nodes in threads make the same one.
-                            let _ = running.set(placed.clone());
-                            Ok((placed.workload, placed.tile))
-                        }
-                        Err(OperationError::Input(error)) => Err(error.into()),
-                        Err(error) => Err(ClusterError::Refused(error.to_string())),
+        let (outcome, brought) = nodes.run_job(&Job {
+            name: job.title.clone(),
+            alike,
+            outputs: job.outputs.clone(),
+            verify,
+            make: Arc::new(move |fit| {
+                match made.at(Place::Nodes(fit), tile.map(u64::from)) {
+                    Ok(placed) => {
+                        // Nodes in threads make the same one.
+                        let _ = running.set(placed.clone());
+                        Ok((placed.workload, placed.tile))
                     }
-                }),
-            })
-            .map_err(stopped)?;
+                    Err(OperationError::Input(error)) => Err(error.into()),
+                    Err(error) => Err(ClusterError::Refused(error.to_string())),
+                }
+            }),
+        })?;
         let (Some(outcome), Some(placed)) = (outcome, ran.get()) else {
             return Ok(None);
         };
         let name = outcome.nodes.first().map(|node| node.name.clone());
-        let devices = nodes.cluster.devices().to_vec();
+        let devices = nodes.devices().to_vec();
         let notes = outcome.nodes.iter().flat_map(|node| node.notes.clone());
         let context = Context {
             workload: Workload::of_tasks(&*placed.workload, job.size(placed), outcome.tasks),
             machine: Machine::real(name.unwrap_or_default(), Host::detect(), devices),
-            policy: nodes.spread.to_string(),
+            policy: nodes.spread().to_string(),
             notes: notes.collect(),
         };
         let run = Run::new(

@@ -1,8 +1,11 @@
 //! Workloads over the nodes of a cluster: what is computed, by real nodes ([`Part`]) or by
-//! simulated ones ([`simulate`]).
+//! simulated ones ([`simulate`]). [`Nodes`] run several, one after the other, for programs of users.
 
+mod driver;
+mod joined;
 mod kernel;
 mod real;
+mod results;
 mod simulated;
 
 use std::sync::Arc;
@@ -21,8 +24,12 @@ use crate::workload::spmv::{Form, Spmv};
 use crate::workload::stencil::{FirstVersion, Stencil};
 
 pub use crate::engine::cluster::{Sink, abandon, build_agreement, heard, measure};
+pub use joined::{ClusterOptions, Nodes};
 pub use kernel::{AskedKernel, KernelOverNodes};
 pub use real::{Part, PartEnd};
+pub use results::{ResultError, Results};
+
+pub(in crate::session) use driver::Job;
 pub use simulated::simulate;
 
 /// Blocks of what is no operation have no common height and width.

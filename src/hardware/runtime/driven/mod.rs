@@ -26,7 +26,9 @@ mod submit;
 use std::sync::Arc;
 
 pub(super) use device::OpenDevice;
-pub(super) use machine::{InFlight, Machine, OpenQueue, Pending, Uncovered};
+#[cfg(feature = "opencl")]
+pub(super) use machine::Uncovered;
+pub(super) use machine::{InFlight, Machine, OpenQueue, Pending};
 pub(super) use memory::{Buffer, End, KeepAlive, Memories, Repeats};
 
 use super::{

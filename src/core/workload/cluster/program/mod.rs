@@ -5,8 +5,8 @@
 //! in the space. Blocks that two subtasks write are refused when the task begins.
 //!
 //! ```
-//! use pdawl::cluster::space::Block;
-//! use pdawl::workload::cluster::program::{ProgramTask, Program};
+//! use pdawl_core::cluster::space::Block;
+//! use pdawl_core::workload::cluster::program::{ProgramTask, Program};
 //!
 //! // The mean of each number and its neighbours in the row, in bands of 16 rows.
 //! let mut program = Program::new("smooth");
@@ -24,11 +24,11 @@
 //!     }
 //! }));
 //! program.set_result(result);
-//! # use pdawl::workload::cluster::ClusterWorkload;
+//! # use pdawl_core::workload::cluster::ClusterWorkload;
 //! # assert_eq!((program.tasks(), program.spaces().len()), (1, 2));
 //! ```
 //!
-//! The engine's `cluster::Cluster` runs it, and `cluster::simulate::simulate_workload` simulates it.
+//! A session's `Nodes` runs it, and `cluster::simulate::simulate_workload` simulates it.
 
 mod access;
 mod collect;

@@ -95,8 +95,8 @@ impl ProgramTask {
     /// writes. Each core has accumulators of its own, so that the input is read once.
     ///
     /// ```
-    /// use pdawl::cluster::space::Block;
-    /// use pdawl::workload::cluster::program::{Program, ProgramTask};
+    /// use pdawl_core::cluster::space::Block;
+    /// use pdawl_core::workload::cluster::program::{Program, ProgramTask};
     ///
     /// // How often each digit occurs.
     /// let mut program = Program::new("digits");

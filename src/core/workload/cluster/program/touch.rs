@@ -72,8 +72,8 @@ impl<T: Pod> Space<T> {
     /// Only hosts compute such a task, in a program that unwinds when it panics.
     ///
     /// ```
-    /// use pdawl::cluster::space::Block;
-    /// use pdawl::workload::cluster::program::{Program, ProgramTask};
+    /// use pdawl_core::cluster::space::Block;
+    /// use pdawl_core::workload::cluster::program::{Program, ProgramTask};
     ///
     /// // Follows links from each vertex, ten times. Nobody knows where they lead.
     /// let mut program = Program::new("walk");

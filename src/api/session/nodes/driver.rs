@@ -1,26 +1,25 @@
-//! The thread that drives a node of a [`Cluster`](super::Cluster). It owns the wire, the
-//! devices and the node, and gets workloads one after the other.
+//! The thread that drives a node of [`Nodes`](super::Nodes). It owns the wire, the devices and the
+//! node, and gets workloads one after the other.
 
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use super::ClusterError;
-use super::alike::the_end;
-use super::handle::{ClusterOptions, abandon};
-use super::node::{Node, Options};
-use super::run::{Control, Sink};
+use super::abandon;
+use super::joined::ClusterOptions;
+use crate::cluster::NodeId;
+use crate::cluster::protocol::Settings;
+use crate::cluster::record::ClusterOutcome;
+use crate::cluster::wire::Wire;
+use crate::cluster::wire::agreement::Agreement;
+use crate::engine::cluster::{ClusterError, Control, Node, Options, Sink, the_end};
 use crate::machine::{Device, Host};
 use crate::quantity::Bytes;
-use crate::runtime::{Runtime, select};
+use crate::runtime::Runtime;
+use crate::session::{DeviceOptions, Error, OpenDevices};
 use crate::workload::cluster::program::Program;
 use crate::workload::cluster::{ClusterWorkload, Fit, PlacedWorkload, demand};
-use pdawl_core::cluster::NodeId;
-use pdawl_core::cluster::protocol::Settings;
-use pdawl_core::cluster::record::ClusterOutcome;
-use pdawl_core::cluster::wire::Wire;
-use pdawl_core::cluster::wire::agreement::Agreement;
 
 /// A workload of all nodes.
 #[derive(Clone)]
@@ -66,7 +65,7 @@ enum Order {
 /// A node that a thread drives.
 pub(super) struct Driver {
     orders: Option<Sender<Order>>,
-    opened: Receiver<Result<Vec<Device>, ClusterError>>,
+    opened: Receiver<Result<Vec<Device>, Error>>,
     ran: Receiver<Result<Brought, ClusterError>>,
     thread: Option<JoinHandle<Result<(), ClusterError>>>,
 }
@@ -86,32 +85,35 @@ impl Driver {
         mut wire: Box<dyn Wire>,
         options: ClusterOptions,
         here: usize,
-    ) -> Result<Self, ClusterError> {
+    ) -> Result<Self, Error> {
         let (orders, received) = unbounded();
         let (opened, is_opened) = unbounded();
         let (answers, ran) = unbounded();
         let name = format!("pdawl node {}", wire.rank());
         let drive = move || {
             let me = NodeId(wire.rank() as u32);
-            let mut runtime = match select::open(options.devices.as_ref(), false) {
-                Ok((runtime, _)) => runtime,
+            let mut devices = match open(&options) {
+                Ok(devices) => devices,
                 Err(error) => {
                     abandon(&mut *wire, &format!("{me}: {error}"));
-                    let _ = opened.send(Err(error.into()));
-                    return Ok(());
-                }
-            };
-            let devices = runtime.devices().to_vec();
-            let node = match join(wire, &mut *runtime, &options) {
-                Ok(node) => node,
-                Err(error) => {
                     let _ = opened.send(Err(error));
                     return Ok(());
                 }
             };
+            let runtime = devices.runtime();
+            let of_runtime = runtime.devices().to_vec();
+            let node = match join(wire, runtime, &options) {
+                Ok(node) => node,
+                Err(error) => {
+                    let _ = opened.send(Err(error.into()));
+                    return Ok(());
+                }
+            };
             // Whoever does not wait for these does not go on either.
-            let _ = opened.send(Ok(devices));
-            drive(node, here, &received, &answers)
+            let _ = opened.send(Ok(of_runtime));
+            let left = drive(node, here, &received, &answers);
+            devices.end();
+            left
         };
         let thread = Builder::new()
             .name(name)
@@ -126,8 +128,8 @@ impl Driver {
     }
 
     /// Waits until all nodes have opened their devices. Returns those of this node.
-    pub fn opened(&mut self) -> Result<Vec<Device>, ClusterError> {
-        self.opened.recv().unwrap_or_else(|_| Err(ended()))
+    pub fn opened(&mut self) -> Result<Vec<Device>, Error> {
+        self.opened.recv().unwrap_or_else(|_| Err(ended().into()))
     }
 
     /// Begins a workload.
@@ -164,6 +166,15 @@ impl Driver {
             None => Ok(()),
         }
     }
+}
+
+fn open(options: &ClusterOptions) -> Result<OpenDevices, Error> {
+    let mut devices = OpenDevices::open(DeviceOptions {
+        list: options.devices.clone(),
+        ..DeviceOptions::default()
+    })?;
+    devices.begin(None)?;
+    Ok(devices)
 }
 
 fn join<'a>(
@@ -259,14 +270,14 @@ mod tests {
     use bytemuck::Pod;
 
     use super::*;
+    use crate::cluster::space::Block;
+    use crate::cluster::wire::LocalWire;
     use crate::workload::cluster::program::{Program, ProgramTask};
-    use pdawl_core::cluster::space::Block;
-    use pdawl_core::cluster::wire::LocalWire;
 
     /// Two nodes, which run these programs and end; none runs nothing.
     fn together(programs: [Option<Program>; 2]) -> [Result<(), String>; 2] {
         let options = ClusterOptions {
-            devices: Some("host:1".parse().unwrap()),
+            devices: Some("host:1".into()),
             ..ClusterOptions::default()
         };
         let wires = LocalWire::cluster(2).into_iter();
