@@ -10,11 +10,12 @@ use pdawl_api::report::Report;
 use pdawl_api::session::{self, GraphJob, GraphOptions, GraphPolicy, Queues, Session, Stage};
 use pdawl_api::trace::Trace;
 
-use super::args::{Format, MachineArgs};
+use super::args::Format;
 use super::failure::Failure;
-use super::files::{PreparedFiles, TraceFiles};
+use super::files::PreparedFiles;
 use super::machine_session::{self, Needs};
 use super::paths::Paths;
+use super::run::Options;
 use super::saves::{SavedResult, Saves};
 use super::size::integer;
 use super::{interrupt, terminal};
@@ -26,18 +27,7 @@ pub struct GraphArgs {
     pub scheduling: SchedulingArgs,
 
     #[command(flatten)]
-    pub machine: MachineArgs,
-
-    /// Compare the results with the sequential reference
-    #[arg(long, help_heading = "Output")]
-    pub verify: bool,
-
-    /// How the report is printed
-    #[arg(long, value_enum, default_value_t, help_heading = "Output")]
-    pub format: Format,
-
-    #[command(flatten)]
-    pub files: TraceFiles,
+    pub options: Options,
 }
 
 /// A graph that a command runs.
@@ -157,18 +147,24 @@ fn h_cpu(text: &str) -> Result<usize, String> {
 /// # Errors
 /// What the session refuses or cannot recover from, wrong results, and Ctrl-C.
 pub fn run(request: GraphRequest, args: &GraphArgs) -> Result<(), Failure> {
-    let (scheduling, machine) = (&args.scheduling, &args.machine);
+    let Options {
+        machine,
+        verify,
+        format,
+        files,
+    } = &args.options;
+    let scheduling = &args.scheduling;
     let policy = scheduling.policy()?;
     let reads = request.reads.iter().map(PathBuf::as_path);
     let mut paths = Paths::reading(reads.chain(machine.machine_path()));
-    let files = args.files.prepare(&mut paths)?;
+    let prepared = files.prepare(&mut paths)?;
     let saves = request.saves.iter();
     let saves = saves.map(|(datum, file)| Ok((datum.0, paths.output(file)?)));
     let saves = Saves(saves.collect::<Result<_, Failure>>()?);
     let stop = interrupt::listen()?;
     let needs = Needs {
         fp64: request.fp64,
-        data: args.verify,
+        data: *verify,
         seed: request.seed,
     };
     let named = machine_session::named(machine)?;
@@ -186,12 +182,12 @@ pub fn run(request: GraphRequest, args: &GraphArgs) -> Result<(), Failure> {
         seed: request.seed,
         faults: machine.fault.clone(),
         gpu_memory: machine.gpu_memory.map(|size| size.0),
-        verify: args.verify,
-        traced: args.files.wanted(),
+        verify: *verify,
+        traced: files.wanted(),
         results: request.saves.iter().map(|(datum, _)| *datum).collect(),
         ..GraphOptions::of(policy)
     };
-    let ran = shown(args.format, "components", |progress| {
+    let ran = shown(*format, "components", |progress| {
         session.run_graph(&request.job, options, stop, progress)
     });
     let ran = ran.map_err(|error| match error {
@@ -200,7 +196,7 @@ pub fn run(request: GraphRequest, args: &GraphArgs) -> Result<(), Failure> {
     })?;
     let run = ran.run.with_notes(request.notes);
     let is_right = verdict(&run);
-    print(&run, run.trace(), args.format, files)?;
+    print(&run, run.trace(), *format, prepared)?;
     match &is_right {
         Ok(()) => {
             let saved = ran.contents.into_iter();

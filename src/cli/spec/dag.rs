@@ -149,7 +149,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     };
     let described = check::all(&dag, &args.values)?;
     let all: Vec<&Described> = described.iter().collect();
-    let mut devices = KernelDevices::of(&all, args.graph.machine.devices.as_deref())?;
+    let mut devices = KernelDevices::of(&all, args.graph.options.machine.devices.as_deref())?;
     let mut kernels: Vec<_> = (described.iter())
         .map(|described| (described.kernel.clone(), described.info.clone()))
         .collect();
@@ -207,7 +207,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         notes: devices.notes,
     };
     let mut of_graph = args.graph.clone();
-    of_graph.machine.devices = Some(devices.list);
+    of_graph.options.machine.devices = Some(devices.list);
     graph::run(request, &of_graph)
 }
 

@@ -11,7 +11,6 @@
 //! the same protocol in a simulated cluster.
 
 mod act;
-mod alike;
 mod alone;
 mod answers;
 mod bands;
@@ -30,9 +29,8 @@ mod subtasks;
 mod traced;
 mod turn;
 
-pub use alike::the_end;
 pub use alone::{Alone, Finished};
-pub use before::{abandon, build_agreement, heard};
+pub use before::{abandon, build_agreement, heard, the_end};
 pub use expected::expected;
 pub use node::{Node, Options};
 pub use run::{Control, Sink};

@@ -6,9 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
+use bytemuck::Pod;
+use thiserror::Error as ThisError;
+
 use super::build_agreement;
 use super::driver::{Brought, Driver, Job};
-use super::results::Results;
+use crate::cluster::record::ClusterOutcome;
 use crate::cluster::wire::agreement::Agreement;
 use crate::cluster::wire::heartbeat::Pulse;
 use crate::cluster::wire::{LocalWire, Wire, agree, join};
@@ -17,7 +20,7 @@ use crate::machine::Device;
 use crate::session::arrays::stopped;
 use crate::session::{Error, Stop};
 use crate::spread::NamedSpread;
-use crate::workload::cluster::program::Program;
+use crate::workload::cluster::program::{Program, Space};
 
 /// The processes that a launcher such as `mpirun` has started together, which run operations and
 /// programs.
@@ -226,4 +229,81 @@ fn asked(options: &ClusterOptions) -> Result<Agreement, ClusterError> {
     agreement.add("the policy", options.spread.to_string());
     agreement.add("the seed", options.seed.to_string());
     Ok(agreement)
+}
+
+/// The results of a program, at the first node; at the others there are none.
+#[derive(Clone, Debug)]
+pub struct Results {
+    outcome: Option<ClusterOutcome>,
+    /// The spaces that the program brings, the result first: the name of their elements' type,
+    /// and their bytes.
+    spaces: Vec<(usize, &'static str, Vec<u8>)>,
+}
+
+/// Why a result has no such elements.
+#[derive(Clone, Debug, PartialEq, Eq, ThisError)]
+pub enum ResultError {
+    #[error("the result has elements of type {has}, and not {asked}; ask for Vec<{has}>")]
+    Type {
+        has: &'static str,
+        asked: &'static str,
+    },
+    #[error("{space} is no result of the program; add it with Program::add_result")]
+    NoResult { space: String },
+}
+
+impl Results {
+    fn new(
+        program: &Program,
+        outcome: Option<ClusterOutcome>,
+        brought: Vec<(usize, Vec<u8>)>,
+    ) -> Self {
+        let spaces = (brought.into_iter())
+            .map(|(space, bytes)| (space, program.element_type(space), bytes))
+            .collect();
+        Self { outcome, spaces }
+    }
+
+    /// The elements of the program's result, by rows; `None` if this is not the first node.
+    ///
+    /// # Errors
+    /// Elements of another type.
+    pub fn to_vec<T: Pod>(&self) -> Result<Option<Vec<T>>, ResultError> {
+        match self.spaces.first() {
+            Some((_, has, bytes)) => self.elements(has, bytes),
+            None => Ok(None),
+        }
+    }
+
+    /// The elements of a space that the program [brings](Program::add_result), by rows; `None`
+    /// if this is not the first node.
+    ///
+    /// # Errors
+    /// A space that it does not bring.
+    pub fn of<T: Pod>(&self, space: Space<T>) -> Result<Option<Vec<T>>, ResultError> {
+        let mut spaces = self.spaces.iter();
+        match spaces.find(|(number, ..)| *number == space.number()) {
+            Some((_, has, bytes)) => self.elements(has, bytes),
+            None => Err(ResultError::NoResult {
+                space: format!("{space:?}"),
+            }),
+        }
+    }
+
+    /// What the nodes did; `None` if this is not the first node.
+    pub fn outcome(&self) -> Option<&ClusterOutcome> {
+        self.outcome.as_ref()
+    }
+
+    fn elements<T: Pod>(
+        &self,
+        has: &'static str,
+        bytes: &[u8],
+    ) -> Result<Option<Vec<T>>, ResultError> {
+        let asked = std::any::type_name::<T>();
+        if has != asked {
+            return Err(ResultError::Type { has, asked });
+        }
+        Ok((self.outcome.as_ref()).map(|_| bytemuck::pod_collect_to_vec(bytes)))
+    }
 }

@@ -5,7 +5,6 @@ mod driver;
 mod joined;
 mod kernel;
 mod real;
-mod results;
 mod simulated;
 
 use std::sync::Arc;
@@ -24,10 +23,9 @@ use crate::workload::spmv::{Form, Spmv};
 use crate::workload::stencil::{FirstVersion, Stencil};
 
 pub use crate::engine::cluster::{Sink, abandon, build_agreement, heard, measure};
-pub use joined::{ClusterOptions, Nodes};
+pub use joined::{ClusterOptions, Nodes, ResultError, Results};
 pub use kernel::{AskedKernel, KernelOverNodes};
 pub use real::{Part, PartEnd};
-pub use results::{ResultError, Results};
 
 pub(in crate::session) use driver::Job;
 pub use simulated::simulate;
