@@ -157,6 +157,7 @@ fn linked(problem: &Problem) -> Problem {
     let devices = problem.devices.len();
     let bandwidth = problem.devices[0].bandwidth.map(|host| 2.0 * host);
     Problem {
+        views: Default::default(),
         links: Links {
             bus: problem.devices[0].bandwidth,
             peers: vec![vec![bandwidth; devices]; devices],

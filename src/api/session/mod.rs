@@ -27,6 +27,7 @@ mod grid;
 mod kernel;
 pub mod nodes;
 mod number;
+mod parts;
 mod product;
 mod run;
 pub mod specified;

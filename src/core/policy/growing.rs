@@ -136,6 +136,7 @@ impl Growing {
             bytes: self.bytes[*datum],
         };
         let problem = Problem {
+            views: Default::default(),
             tasks: known,
             data: data.iter().map(bytes).collect(),
             devices: self.devices.clone(),

@@ -37,6 +37,7 @@ mod named;
 mod partition;
 mod problem;
 mod ready_queue;
+mod rehearsal;
 mod round_robin;
 mod search;
 mod tournament;
@@ -60,6 +61,7 @@ pub use locality::Locality;
 pub use luf::Eviction;
 pub use named::{NamedPolicy, PolicyNameError, PolicyOptions};
 pub use problem::{Datum, DeviceModel, Links, Problem, Task};
+pub use rehearsal::rehearse;
 pub use round_robin::{RoundRobin, Turns};
 pub use search::{Configuration, Search, Space};
 

@@ -1,7 +1,10 @@
 //! The scheduling problem: what a policy knows of components and devices, and which tasks read
 //! which data.
 
+use std::collections::BTreeMap;
+
 use crate::machine::DeviceKind;
+pub use crate::runtime::CommandCosts;
 
 /// A component, in numbers.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -42,6 +45,7 @@ pub struct DeviceModel {
     pub bandwidth: Option<f64>,
     /// Bytes of its own memory for data; `None` where it computes in the host's.
     pub memory: Option<u64>,
+    pub costs: CommandCosts,
 }
 
 impl DeviceModel {
@@ -73,6 +77,8 @@ impl Links {
 pub struct Problem {
     pub tasks: Vec<Task>,
     pub data: Vec<Datum>,
+    /// Of data that are made of parts of others where they are read: these.
+    pub views: BTreeMap<usize, Vec<usize>>,
     pub devices: Vec<DeviceModel>,
     pub links: Links,
 }

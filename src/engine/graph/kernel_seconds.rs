@@ -76,19 +76,25 @@ impl KernelSeconds {
         Some(&kind.seconds)
     }
 
+    /// The seconds between those of the least and the most costly kernel of its codelet, by
+    /// operations: a part of them does not depend on the size.
     fn scaled(&self, kernel: &Kernel) -> Vec<Option<f64>> {
         let same = || (self.kinds.iter()).filter(|kind| kind.codelet == kernel.codelet.name);
         let devices = same().map(|kind| kind.seconds.len()).max().unwrap_or(0);
+        let flops = kernel.cost.flops;
         (0..devices)
             .map(|device| {
-                let (mut flops, mut seconds) = (0.0, 0.0);
-                for kind in same() {
-                    if let Some(measured) = kind.seconds[device] {
-                        flops += kind.cost.flops;
-                        seconds += measured;
-                    }
+                let measured =
+                    same().filter_map(|kind| Some((kind.cost.flops, kind.seconds[device]?)));
+                let mut measured: Vec<(f64, f64)> = measured.collect();
+                measured.sort_by(|one, other| one.0.total_cmp(&other.0));
+                let ((least, short), (most, long)) = (*measured.first()?, *measured.last()?);
+                let by_rate = long * flops / most;
+                if flops >= most || least == most || long <= short {
+                    return (most > 0.0).then_some(by_rate);
                 }
-                (flops > 0.0).then(|| seconds * kernel.cost.flops / flops)
+                let each = (long - short) / (most - least);
+                Some((short + each * (flops - least)).max(by_rate))
             })
             .collect()
     }

@@ -9,24 +9,29 @@ use pdawl_core::graph::{
     Place, SpaceContents, TaskGraph,
 };
 
-/// The most costly kernel of each codelet, each by itself.
+/// The most and the least costly kernel of each codelet, each by itself.
 ///
 /// # Errors
 /// None that the other graph has not.
 pub fn probe(of: &TaskGraph) -> Result<TaskGraph, GraphError> {
-    let mut chosen: HashMap<&str, &Kernel> = HashMap::new();
+    let mut chosen: HashMap<&str, [&Kernel; 2]> = HashMap::new();
     let weight = |kernel: &Kernel| (kernel.cost.flops, kernel.cost.bytes);
     for kernel in of.kernels() {
-        let most = chosen.entry(kernel.codelet.name.as_str()).or_insert(kernel);
+        let [least, most] = chosen
+            .entry(kernel.codelet.name.as_str())
+            .or_insert([kernel; 2]);
         if weight(kernel) > weight(most) {
             *most = kernel;
+        }
+        if weight(kernel) < weight(least) {
+            *least = kernel;
         }
     }
     // In an order that every process finds.
     let kernels = of.kernels().iter();
     let kernels = kernels.filter(|kernel| {
         let chosen = chosen.get(kernel.codelet.name.as_str());
-        chosen.is_some_and(|chosen| std::ptr::eq(*chosen, *kernel))
+        chosen.is_some_and(|chosen| chosen.iter().any(|one| std::ptr::eq(*one, *kernel)))
     });
     let mut graph = GraphBuilder::default();
     for kernel in kernels {

@@ -103,8 +103,14 @@ pub fn problem(
         })
         .collect();
     let data = graph.data().iter();
+    let views = (0..data.len()).map(DatumId).filter_map(|view| {
+        let pieces = graph.datum(view).pieces.iter();
+        let pieces: Vec<usize> = pieces.map(|of| graph.first_version(*of).0).collect();
+        (!pieces.is_empty()).then_some((view.0, pieces))
+    });
     Problem {
         tasks,
+        views: views.collect(),
         links,
         data: data.map(|datum| Datum { bytes: datum.bytes }).collect(),
         devices,
@@ -115,7 +121,9 @@ pub fn problem(
 pub(super) fn links(runtime: &dyn Devices) -> (Vec<DeviceModel>, Links) {
     let devices = runtime.devices().iter();
     let devices: Vec<DeviceModel> = devices
-        .map(|device| DeviceModel {
+        .enumerate()
+        .map(|(index, device)| DeviceModel {
+            costs: runtime.costs(DeviceId(index)),
             kind: device.kind,
             bandwidth: (!device.shares_host_memory).then(|| device.link_bandwidth.unwrap_or(LINK)),
             memory: (!device.shares_host_memory).then_some(device.memory),

@@ -65,7 +65,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::machine::{Device, PeerSpec};
+use crate::machine::{Device, PeerSpec, RuntimeKind};
 
 /// What the driver of a runtime is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,6 +118,36 @@ impl From<&PeerSpec> for PeerPath {
     }
 }
 
+/// Seconds that a device's commands take beside their work.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CommandCosts {
+    /// Of the driver, to enqueue one.
+    pub enqueue: f64,
+    /// Of the device, before a kernel works.
+    pub launch: f64,
+    /// Of a copy over its link, before bytes flow.
+    pub latency: f64,
+    /// From a command's end until the driver knows of it.
+    pub completion: f64,
+}
+
+impl CommandCosts {
+    /// What is usual of devices of a runtime.
+    pub fn usual(runtime: RuntimeKind) -> Self {
+        let (enqueue, launch, latency, completion) = match runtime {
+            RuntimeKind::Cuda => (3e-6, 4e-6, 8e-6, 4e-6),
+            RuntimeKind::Opencl => (8e-6, 7e-6, 15e-6, 8e-6),
+            _ => (1e-6, 3e-6, 0.0, 2e-6),
+        };
+        Self {
+            enqueue,
+            launch,
+            latency,
+            completion,
+        }
+    }
+}
+
 /// Devices with their memory and queues: what a runtime offers, and each of its
 /// backends.
 ///
@@ -147,6 +177,12 @@ pub trait Devices {
     /// that. Others go through host memory.
     fn peer_path(&self, _from: DeviceId, _to: DeviceId) -> Option<PeerPath> {
         None
+    }
+
+    /// What a device's commands cost beside their work; by default what is usual.
+    fn costs(&self, device: DeviceId) -> CommandCosts {
+        let device = self.devices().get(device.0);
+        device.map_or_else(CommandCosts::default, |of| CommandCosts::usual(of.runtime))
     }
 
     /// Bytes a second of all copies from and to the host's memory together, if they share

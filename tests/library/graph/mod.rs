@@ -4,7 +4,7 @@
 //! on every kernel and every version that it is made of, and computes them
 //! sequentially; `run` executes them and compares. `simulated` and `devices` test
 //! properties in the simulator and on real devices, `task_sets` those of sets of
-//! tasks, `paper_tasks` such sets on the paper's machine, `transformers` policies on transformers, `losses` and `dense_losses` lost devices, and `limits` copies, errors and
+//! tasks, `rehearsed` what policies expect of runs, `paper_tasks` such sets on the paper's machine, `transformers` policies on transformers, `losses` and `dense_losses` lost devices, and `limits` copies, errors and
 //! interruptions. `command_graphs` has components that are one command each, `figure_16`
 //! maps command queues to devices.
 
@@ -18,6 +18,7 @@ mod losses;
 mod open;
 mod paper_tasks;
 mod random;
+mod rehearsed;
 mod run;
 mod simulated;
 mod task_sets;

@@ -6,17 +6,19 @@ use std::time::Instant;
 
 use crate::engine::cluster::{Alone, Control, Finished, Sink};
 use crate::engine::graph::kernel_seconds::KernelSeconds;
-use crate::engine::graph::{PreparedGraph, largest_kernel};
-use crate::graph::TaskGraph;
-use crate::machine::Host;
+use crate::engine::graph::{PreparedGraph, abilities, largest_kernel, problem};
+use crate::graph::{Components, TaskGraph};
+use crate::machine::{self, Device, Host};
+use crate::policy::{NamedPolicy, PolicyOptions, WINDOW};
 use crate::quantity::Bytes;
 use crate::report::run::graph::MeasuredTasks;
 use crate::report::run::nodes::report_alone;
 use crate::report::{DenseAsked, Workload};
 use crate::runtime::Runtime;
 use crate::session::graph::{Executed, Progress};
-use crate::session::{Error, GraphJob, GraphOptions, Placed, Run, Sample, Session};
-use crate::workload::cluster::{Lone, Operation, Place};
+use crate::session::parts::{self, Expected, TakingPart};
+use crate::session::{Error, GraphJob, GraphOptions, Placed as PlacedBy, Run, Sample, Session};
+use crate::workload::cluster::{Lone, Operation, OperationError, Place, Placed};
 use crate::workload::task_set::Order;
 
 /// How an operation runs on one machine.
@@ -44,17 +46,22 @@ impl From<GraphOptions> for OperationOptions {
     }
 }
 
-/// The tasks of an operation. Equal ones take equally long.
+/// The tasks of an operation on all devices. Equal ones take equally long.
 #[derive(PartialEq)]
 struct Tasks {
     workload: &'static str,
     /// Its sizes and those of its parts, in words.
     size: String,
+    /// Whether the devices that take part are chosen, and how much of their memory they use.
+    is_chosen: bool,
+    memory: Option<u64>,
 }
 
-/// The tasks of the operation that ran last, with their seconds.
+/// The tasks of the operation that ran last, with the devices that took part, and the tasks'
+/// seconds there.
 pub struct KnownTasks {
     tasks: Tasks,
+    part: Option<[Expected; 2]>,
     seconds: KernelSeconds,
 }
 
@@ -79,8 +86,28 @@ impl Session {
         let has_data = !simulated || self.data;
         let bytes = u64::try_from(operation.bytes).unwrap_or(u64::MAX);
         self.check_data(&operation.title, bytes, has_data)?;
-        let place = Place::Alone(Lone::on(self.devices(), options.run.gpu_memory));
-        let placed = operation.at(place, options.tile)?;
+        let placed_on = |devices: &[Device]| {
+            let place = Place::Alone(Lone::on(devices, options.run.gpu_memory));
+            operation.at(place, options.tile)
+        };
+        let of_all = placed_on(self.devices())?;
+        let policy = self.may_choose(&options.run);
+        let tasks = Tasks {
+            workload: of_all.workload.name(),
+            size: operation.size(&of_all),
+            is_chosen: policy.is_some(),
+            memory: options.run.gpu_memory,
+        };
+        let known = self.known_tasks.take().filter(|known| known.tasks == tasks);
+        let (part, seconds) = match (known, policy) {
+            (Some(known), _) => (known.part, Some(known.seconds)),
+            (None, None) => (None, None),
+            (None, Some(policy)) => self.best_part(policy, &of_all, &placed_on, &options, stop)?,
+        };
+        let placed = match &part {
+            Some([best, _]) => placed_on(&self.of(&best.part))?,
+            None => of_all,
+        };
         let size = operation.described(&placed, &options.inputs, options.seed);
         let (workload, seed) = (&*placed.workload, options.seed.unwrap_or(0));
         let shuffled = (options.order == Order::Random).then_some(seed);
@@ -94,13 +121,8 @@ impl Session {
             let here = Host::detect().memory.obtainable(0);
             Error::unless_free(size.clone(), alone.host_bytes(self.devices()), here)?;
         }
-        let tasks = Tasks {
-            workload: workload.name(),
-            size: operation.size(&placed),
-        };
-        let known = self.known_tasks.take();
-        let sample = match known.filter(|known| known.tasks == tasks) {
-            Some(known) => Sample::Known(known.seconds),
+        let sample = match seconds {
+            Some(seconds) => Sample::Known(seconds),
             None => match alone.probe(self.devices())? {
                 Some(few) => Sample::Tasks(few),
                 None => Sample::Known(KernelSeconds::default()),
@@ -114,7 +136,7 @@ impl Session {
         let job = GraphJob {
             workload: Workload::of_operation(operation, &placed, size, asked),
             graph: Arc::clone(alone.graph()),
-            placed: Placed::Set(sample),
+            placed: PlacedBy::Set(sample),
             computes: true,
             reference: None,
         };
@@ -122,6 +144,7 @@ impl Session {
             seed,
             // The bounds of a simulated run follow from its trace.
             traced: options.run.traced || simulated,
+            part: TakingPart::Known(part.clone()),
             ..options.run
         };
         let (window, gpu_memory) = (run.window, run.gpu_memory);
@@ -150,7 +173,11 @@ impl Session {
         let outcome = alone.outcome(&context.machine.name, &ran.last, finished);
         // A run that had ended, but whose result was not looked at.
         ran.last.interrupted |= stop.load(Ordering::Relaxed);
-        self.known_tasks = Some(KnownTasks { tasks, seconds });
+        self.known_tasks = Some(KnownTasks {
+            tasks,
+            part,
+            seconds,
+        });
         let measured = MeasuredTasks {
             window,
             gpu_memory_bytes: gpu_memory,
@@ -159,6 +186,84 @@ impl Session {
         };
         let report = report_alone((&ran, &outcome), alone.graph(), context, measured);
         Ok(Run::new(report, ran.last.trace))
+    }
+
+    /// The devices of a part.
+    fn of(&self, part: &[usize]) -> Vec<Device> {
+        part.iter()
+            .map(|device| self.devices()[*device].clone())
+            .collect()
+    }
+
+    /// The part of the devices that is expected to run an operation fastest, in tiles that suit it,
+    /// and what all are expected to take, unless all are best; and the seconds of its tasks, if they
+    /// are those of all devices, which run `of_all`.
+    fn best_part(
+        &mut self,
+        policy: NamedPolicy,
+        of_all: &Placed,
+        placed_on: &dyn Fn(&[Device]) -> Result<Placed, OperationError>,
+        options: &OperationOptions,
+        stop: &AtomicBool,
+    ) -> Result<(Option<[Expected; 2]>, Option<KernelSeconds>), Error> {
+        let shuffled = (options.order == Order::Random).then_some(options.seed.unwrap_or(0));
+        let graph_of = |placed: &Placed| -> Option<(Arc<TaskGraph>, Option<Arc<TaskGraph>>)> {
+            let alone = Alone::new(&*placed.workload, std::iter::empty(), shuffled, stop).ok()?;
+            Some((Arc::clone(alone.graph()), alone.probe(self.devices()).ok()?))
+        };
+        let Some((graph, Some(few))) = graph_of(of_all) else {
+            return Ok((None, None));
+        };
+        self.check_tasks(&graph, options.run.gpu_memory)?;
+        let devices = self.devices().to_vec();
+        // By tile.
+        let is_pool = machine::is_pool(&devices);
+        let mut graphs = vec![((of_all.tile, is_pool), graph)];
+        for part in parts::parts(&devices) {
+            let Ok(placed) = placed_on(&self.of(&part)) else {
+                continue;
+            };
+            let of = (placed.tile, machine::is_pool(&self.of(&part)));
+            if !graphs.iter().any(|(known, _)| *known == of)
+                && let Some((graph, _)) = graph_of(&placed)
+            {
+                graphs.push((of, graph));
+            }
+        }
+        let seconds = (self.devices)
+            .without_data(|runtime| KernelSeconds::measure(runtime, &few, stop))??;
+        self.devices.begin(None)?;
+        let limit = options.run.gpu_memory;
+        let runtime = self.devices.runtime();
+        let problem = |part: &[usize]| {
+            let own: Vec<Device> = part.iter().map(|device| devices[*device].clone()).collect();
+            let placed = placed_on(&own).ok()?;
+            let of = (placed.tile, machine::is_pool(&own));
+            let (_, graph) = graphs.iter().find(|(known, _)| *known == of)?;
+            let components = Components::single_kernels(graph);
+            let able = abilities(graph, &components, &devices);
+            let mut problem =
+                problem::problem(graph, &components, runtime, &able, &seconds.of(graph));
+            for own in problem
+                .devices
+                .iter_mut()
+                .filter_map(|device| device.memory.as_mut())
+            {
+                *own = limit.unwrap_or(u64::MAX).min(*own);
+            }
+            parts::of_part(problem, part)
+        };
+        let of_policy = PolicyOptions {
+            window: Some(options.run.window.unwrap_or(WINDOW)),
+            on_cpu: 0,
+            seed: options.run.seed,
+        };
+        let best = parts::best(&devices, policy, &of_policy, problem)?;
+        let tile = match &best {
+            Some([best, _]) => placed_on(&self.of(&best.part))?.tile,
+            None => of_all.tile,
+        };
+        Ok((best, (tile == of_all.tile).then_some(seconds)))
     }
 
     /// Checks that data of so many bytes fit in the memory of the machine's host, and in this

@@ -11,8 +11,8 @@ use crate::engine::graph::kernel_seconds::KernelSeconds;
 use crate::engine::graph::problem::KernelTimes;
 use crate::engine::graph::search::{self, SearchResult};
 use crate::engine::graph::{
-    Control, Division, GraphRuns, Options, PreparedGraph, Repetition, host_bytes, least_seconds,
-    times,
+    Control, Division, GraphRunError, GraphRuns, Options, PreparedGraph, Repetition, host_bytes,
+    least_seconds, times,
 };
 use crate::graph::{Components, DatumId, TaskGraph};
 use crate::machine::{Device, Host};
@@ -21,6 +21,7 @@ use crate::quantity::Bytes;
 use crate::report::run::graph;
 use crate::report::{Context, Workload};
 use crate::runtime::Runtime;
+use crate::session::parts::{self, Expected, TakingPart};
 use crate::session::{Error, FaultSpec, Run, Session};
 use crate::time::Nanos;
 use crate::workload::task_set::{Body, TaskSet};
@@ -123,6 +124,8 @@ pub struct GraphOptions {
     pub traced: bool,
     /// The data whose contents are wanted.
     pub results: Vec<DatumId>,
+    /// The devices that take part.
+    pub part: TakingPart,
 }
 
 impl GraphOptions {
@@ -144,6 +147,7 @@ impl GraphOptions {
             verify: false,
             traced: false,
             results: Vec::new(),
+            part: TakingPart::Open,
         }
     }
 }
@@ -285,6 +289,9 @@ impl Session {
         };
         let devices = self.devices().to_vec();
         self.devices.inject(&options.faults, &devices, steps)?;
+        // Nobody knows what components take before they ran.
+        let may_choose =
+            (self.may_choose(&options)).filter(|_| matches!(job.placed, Placed::Set(_)));
         self.devices.begin(None)?;
         let policy = match &options.policy {
             GraphPolicy::Named(policy) => Some(policy.to_string()),
@@ -303,6 +310,23 @@ impl Session {
         let mut engine = job.engine_options(&options, &components, runtime.devices())?;
         let (graph, memory) = (&job.graph, options.gpu_memory);
         let mut division = Division::new(runtime, graph, Arc::clone(&components), &times, memory)?;
+        let chosen = match (&options.part, may_choose) {
+            (TakingPart::Known(part), _) => part.clone(),
+            (TakingPart::Open, Some(policy)) => {
+                let of_policy = job.policy_options(&options);
+                let of_all = division.problem.clone();
+                parts::best(&devices, policy, &of_policy, |part| {
+                    parts::of_part(of_all.clone(), part)
+                })?
+            }
+            (TakingPart::Open, None) => None,
+        };
+        let of_part =
+            |[best, _]: &[Expected; 2]| parts::of_part(division.problem.clone(), &best.part);
+        if let Some(problem) = chosen.as_ref().and_then(of_part) {
+            division.problem = problem;
+        }
+        let mut lost = None;
         let mut ran = || -> Result<_, Error> {
             let search = search(
                 &mut division,
@@ -311,13 +335,30 @@ impl Session {
                 &mut engine,
                 (stop, progress),
             )?;
-            let ran = job.repeat(
-                &mut division,
-                runtime,
-                (&mut options, simulated),
-                &engine,
-                (stop, progress),
-            )?;
+            let run = |division: &mut Division,
+                       runtime: &mut dyn Runtime,
+                       options: &mut _,
+                       progress: Progress| {
+                job.repeat(
+                    division,
+                    runtime,
+                    (options, simulated),
+                    &engine,
+                    (stop, progress),
+                )
+            };
+            let ran = match run(&mut division, runtime, &mut options, progress) {
+                // Devices that had no part take over.
+                Err(Error::GraphRun(why @ GraphRunError::Lost { .. })) if chosen.is_some() => {
+                    lost = Some(why.to_string());
+                    options.policy = GraphPolicy::Named(NamedPolicy::LOCALITY);
+                    let of_all =
+                        Division::new(runtime, graph, Arc::clone(&components), &times, memory)?;
+                    std::mem::replace(&mut division, of_all).release(runtime);
+                    run(&mut division, runtime, &mut options, progress)?
+                }
+                ran => ran?,
+            };
             let is_complete = !ran.last.interrupted && !stop.load(Ordering::Relaxed);
             if is_complete && options.verify && job.reference.is_some() {
                 progress(Stage::Compares, 0, 0);
@@ -329,10 +370,12 @@ impl Session {
         division.release(runtime);
         let (ran, search) = ran?;
         self.devices.end();
-        let context = Context {
+        let mut context = Context {
             policy: policy.unwrap_or_else(|| ran.last.policy.to_owned()),
             ..self.context(job.workload.clone())
         };
+        let note = chosen.as_ref().map(|chosen| parts::note(&devices, chosen));
+        context.notes.extend(note.into_iter().chain(lost));
         Ok(Executed {
             ran,
             components,
@@ -341,6 +384,18 @@ impl Session {
             seconds,
             context,
         })
+    }
+
+    /// The policy of a run whose devices may be chosen: nobody has named devices or another policy,
+    /// and no device has a fault to come.
+    pub(in crate::session) fn may_choose(&self, options: &GraphOptions) -> Option<NamedPolicy> {
+        let is_free = self.devices().len() > 1 && !self.devices.is_chosen;
+        match options.policy {
+            GraphPolicy::Named(policy) if is_free && options.faults.is_empty() => {
+                (policy == NamedPolicy::LOCALITY).then_some(policy)
+            }
+            _ => None,
+        }
     }
 
     /// Checks that the data of a graph fit in the memory of the machine's host, and of this one
@@ -459,6 +514,19 @@ impl GraphJob {
         })
     }
 
+    /// What its policy is made with.
+    fn policy_options(&self, options: &GraphOptions) -> PolicyOptions {
+        PolicyOptions {
+            // Tasks of a set share data, which are to be loaded ahead under any policy.
+            window: match &self.placed {
+                Placed::Set(_) => Some(options.window.unwrap_or(WINDOW)),
+                Placed::Components(_) | Placed::Kernels => options.window,
+            },
+            on_cpu: options.on_cpu,
+            seed: options.seed,
+        }
+    }
+
     /// Runs it as often as its options say.
     fn repeat(
         &self,
@@ -478,15 +546,7 @@ impl GraphJob {
                 traces_apart: is_of_components || !simulated,
             },
         };
-        let of_policy = PolicyOptions {
-            // Tasks of a set share data, which are to be loaded ahead under any policy.
-            window: match &self.placed {
-                Placed::Set(_) => Some(options.window.unwrap_or(WINDOW)),
-                Placed::Components(_) | Placed::Kernels => options.window,
-            },
-            on_cpu: options.on_cpu,
-            seed: options.seed,
-        };
+        let of_policy = self.policy_options(options);
         // It is made once, and its name is known.
         let policy = GraphPolicy::Named(NamedPolicy::LOCALITY);
         let policy = std::mem::replace(&mut options.policy, policy);

@@ -109,6 +109,7 @@ fn devices_share_what_one_has_loaded() {
         peers: vec![vec![bandwidth.map(|rate| 2.0 * rate); 4]; 4],
     };
     let shared = Problem {
+        views: Default::default(),
         links,
         ..own.clone()
     };

@@ -28,7 +28,7 @@ use crate::machine::{
     Device, DeviceSpec, LinkSpec, MachineFile, PeerSpec, RuntimeKind, SubDeviceSupport,
 };
 use crate::runtime::tiles::Tiles;
-use crate::runtime::{CommandKind, Launch};
+use crate::runtime::{CommandCosts, CommandKind, Launch};
 use crate::time::Nanos;
 
 /// A simulated device.
@@ -321,13 +321,25 @@ impl DeviceModel {
             engine: self.kernels,
             other: None,
             slots,
-            gap: launches * self.launch_overhead,
+            gap: self.launch_overhead,
             delay: self.link.as_ref().map(|link| Delay {
                 behind: link.up,
                 by: link.spec.launch_delay_ns,
             }),
-            latency: 0,
+            // A codelet of several launches has begun with the first one.
+            latency: launches.saturating_sub(1) * self.launch_overhead,
             uses,
+        }
+    }
+
+    /// What its commands cost beside their work.
+    pub fn costs(&self) -> CommandCosts {
+        let seconds = |nanos: Nanos| nanos as f64 / 1e9;
+        CommandCosts {
+            enqueue: seconds(self.enqueue),
+            launch: seconds(self.launch_overhead),
+            latency: (self.link.as_ref()).map_or(0.0, |link| seconds(link.spec.latency_ns)),
+            completion: seconds(self.completion),
         }
     }
 

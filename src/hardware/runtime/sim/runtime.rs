@@ -10,8 +10,9 @@ use super::{Event, Queue, Running, Sim, memories};
 use crate::codelet::{BufferId, HostMemoryId, Memory};
 use crate::machine::{Device, DeviceKind};
 use crate::runtime::{
-    AdoptedMemory, Command, Completion, DeviceId, Devices, EventId, Generation, HostSpan, Launch,
-    Location, NotAdopted, Notice, PeerPath, QueueId, QueueKind, Runtime, RuntimeError,
+    AdoptedMemory, Command, CommandCosts, Completion, DeviceId, Devices, EventId, Generation,
+    HostSpan, Launch, Location, NotAdopted, Notice, PeerPath, QueueId, QueueKind, Runtime,
+    RuntimeError,
 };
 use crate::time::Nanos;
 
@@ -64,6 +65,11 @@ impl Devices for Sim {
         }
         self.paths.insert((from.0, to.0), path);
         Ok(())
+    }
+
+    fn costs(&self, device: DeviceId) -> CommandCosts {
+        let of = self.models.get(device.0);
+        of.map_or_else(CommandCosts::default, DeviceModel::costs)
     }
 
     fn bus_bandwidth(&self) -> Option<f64> {

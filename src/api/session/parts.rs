@@ -1,0 +1,165 @@
+//! Which devices take part in a run of tasks: a part of them may be faster than all.
+
+use crate::machine::Device;
+use crate::policy::{MapError, NamedPolicy, PolicyOptions, Problem, rehearse};
+
+/// Parts that are rehearsed in any case, and the tasks of all rehearsals together: so many take
+/// half a millisecond, or a fiftieth of the run.
+const ALWAYS: usize = 3;
+const FEW: f64 = 1000.0;
+const TASKS_A_SECOND: f64 = 2e6;
+const PART_OF_RUN: f64 = 0.02;
+
+/// Devices must be expected to save more than this part of the run: estimates are no better.
+const PAYS: f64 = 0.02;
+
+/// Components that a device has begun at once, of which one computes.
+const DEPTH: usize = 8;
+
+/// The parts of some devices that are compared: each by itself, one of those that are alike; all
+/// that have memory of their own, and fewer; these with the others; and all.
+pub fn parts(devices: &[Device]) -> Vec<Vec<usize>> {
+    let (others, mut own): (Vec<usize>, Vec<usize>) =
+        (0..devices.len()).partition(|device| devices[*device].shares_host_memory);
+    own.sort_by_key(|device| std::cmp::Reverse(devices[*device].compute_units));
+    let mut parts: Vec<Vec<usize>> = Vec::new();
+    let mut add = |devices: &[&[usize]]| {
+        let mut part = devices.concat();
+        part.sort_unstable();
+        if !part.is_empty() && !parts.contains(&part) {
+            parts.push(part);
+        }
+    };
+    for device in 0..devices.len() {
+        if !devices[..device]
+            .iter()
+            .any(|before| before.is_like(&devices[device]))
+        {
+            add(&[&[device]]);
+        }
+    }
+    let counts = std::iter::successors(Some(1), |count| Some(2 * count));
+    for count in counts
+        .take_while(|count| *count < own.len())
+        .chain([own.len()])
+    {
+        add(&[&own[..count]]);
+        add(&[&others, &own[..count]]);
+    }
+    add(&[&others]);
+    parts
+}
+
+/// What a part of the devices is expected to take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expected {
+    pub part: Vec<usize>,
+    pub seconds: f64,
+}
+
+/// The devices that take part in a run.
+#[derive(Clone, Debug)]
+pub enum TakingPart {
+    /// Those that are expected to be fastest.
+    Open,
+    /// A part and what is expected of it and of all, or all.
+    Known(Option<[Expected; 2]>),
+}
+
+/// The part that is expected to be fastest, if that is not all devices, and what all are expected
+/// to take. `problem` has the problem of a part, in which other devices can run nothing.
+///
+/// # Errors
+/// A policy that cannot be made.
+pub fn best<'p>(
+    devices: &[Device],
+    policy: NamedPolicy,
+    options: &PolicyOptions,
+    mut problem: impl FnMut(&[usize]) -> Option<Problem> + 'p,
+) -> Result<Option<[Expected; 2]>, MapError> {
+    let of_parts = parts(devices).into_iter().filter_map(|part| {
+        let problem = problem(&part)?;
+        Some((least(&problem)?, part, problem))
+    });
+    let mut of_parts: Vec<(f64, Vec<usize>, Problem)> = of_parts.collect();
+    // Few devices first: they are rehearsed soonest.
+    of_parts
+        .sort_by(|one, other| (one.1.len().cmp(&other.1.len())).then(one.0.total_cmp(&other.0)));
+    let mut rehearsed: Vec<Expected> = Vec::new();
+    let (mut tasks, mut least) = (0.0, f64::INFINITY);
+    for (bound, part, problem) in of_parts {
+        let most = FEW.max(PART_OF_RUN * TASKS_A_SECOND * least);
+        let is_dear = rehearsed.len() >= ALWAYS && tasks + problem.tasks.len() as f64 > most;
+        // What all devices take is told in any case.
+        if part.len() < devices.len() && (is_dear || bound >= least) {
+            continue;
+        }
+        tasks += problem.tasks.len() as f64;
+        let mut policy = policy.policy(problem.clone(), options)?;
+        if let Some(seconds) = rehearse(policy.as_mut(), &problem, DEPTH) {
+            least = least.min(seconds);
+            rehearsed.push(Expected { part, seconds });
+        }
+    }
+    let all = rehearsed.iter().find(|one| one.part.len() == devices.len());
+    let mut good = rehearsed
+        .iter()
+        .filter(|one| one.seconds * (1.0 - PAYS) <= least);
+    // The fewest devices of those that are as good as the best.
+    let best = good.next().filter(|best| best.part.len() < devices.len());
+    Ok(best.zip(all).map(|(best, all)| [best.clone(), all.clone()]))
+}
+
+/// The problem of a part: other devices can run nothing. None if a task has no device then.
+pub fn of_part(mut problem: Problem, part: &[usize]) -> Option<Problem> {
+    for task in &mut problem.tasks {
+        for (device, seconds) in task.seconds.iter_mut().enumerate() {
+            if !part.contains(&device) {
+                *seconds = None;
+            }
+        }
+        if task.seconds.iter().all(Option::is_none) {
+            return None;
+        }
+    }
+    Some(problem)
+}
+
+/// Seconds that no run goes below: those of all kernels at the rates of all devices together.
+fn least(problem: &Problem) -> Option<f64> {
+    let of_task = |seconds: &[Option<f64>]| {
+        let rates = seconds.iter().flatten().map(|seconds| 1.0 / seconds);
+        1.0 / rates.sum::<f64>()
+    };
+    let all: f64 = problem
+        .tasks
+        .iter()
+        .map(|task| of_task(&task.seconds))
+        .sum();
+    all.is_finite().then_some(all)
+}
+
+/// What a report says of devices that have no part.
+pub fn note(devices: &[Device], [best, all]: &[Expected; 2]) -> String {
+    let names = |part: &[usize]| -> String {
+        let names: Vec<&str> = part
+            .iter()
+            .map(|device| devices[*device].name.as_str())
+            .collect();
+        names.join(", ")
+    };
+    let rest: Vec<usize> = (0..devices.len())
+        .filter(|d| !best.part.contains(d))
+        .collect();
+    format!(
+        "{} without a part: {} expected on {}, {} on all",
+        names(&rest),
+        milliseconds(best.seconds),
+        names(&best.part),
+        milliseconds(all.seconds)
+    )
+}
+
+fn milliseconds(seconds: f64) -> String {
+    format!("{:.3} ms", 1e3 * seconds)
+}
