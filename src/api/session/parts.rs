@@ -3,8 +3,8 @@
 use crate::machine::Device;
 use crate::policy::{MapError, NamedPolicy, PolicyOptions, Problem, rehearse};
 
-/// Parts that are rehearsed in any case, and the tasks of all rehearsals together: so many take
-/// half a millisecond, or a fiftieth of the run.
+/// Parts that are rehearsed in any case, and the tasks of all rehearsals together: so many, or
+/// those of a fiftieth of the run at this rate.
 const ALWAYS: usize = 3;
 const FEW: f64 = 1000.0;
 const TASKS_A_SECOND: f64 = 2e6;
