@@ -22,6 +22,7 @@ mod shuffled_runtime;
 mod simulated_machines;
 #[path = "../fixtures/synthetic_models.rs"]
 mod synthetic_models;
+mod taking_part;
 mod tight_runtime;
 #[path = "../fixtures/tile_cases.rs"]
 mod tile_cases;

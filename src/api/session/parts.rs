@@ -3,12 +3,11 @@
 use crate::machine::Device;
 use crate::policy::{MapError, NamedPolicy, PolicyOptions, Problem, rehearse};
 
-/// Parts that are rehearsed in any case, and the tasks of all rehearsals together: so many, or
-/// those of a fiftieth of the run at this rate.
+/// Parts that are rehearsed in any case. Others are while all rehearsals together have at most so
+/// many tasks, or so many for each second of the run.
 const ALWAYS: usize = 3;
-const FEW: f64 = 1000.0;
-const TASKS_A_SECOND: f64 = 2e6;
-const PART_OF_RUN: f64 = 0.02;
+const TASKS: f64 = 1000.0;
+const TASKS_A_SECOND: f64 = 40_000.0;
 
 /// Devices must be expected to save more than this part of the run: estimates are no better.
 const PAYS: f64 = 0.02;
@@ -67,20 +66,18 @@ pub enum TakingPart {
 }
 
 /// The part that is expected to be fastest, if that is not all devices, and what all are expected
-/// to take. `problem` has the problem of a part, in which other devices can run nothing.
+/// to take. `problems` has the parts of so many devices and their problems, in which other devices
+/// can run nothing.
 ///
 /// # Errors
 /// A policy that cannot be made.
-pub fn best<'p>(
-    devices: &[Device],
+pub fn best(
+    devices: usize,
     policy: NamedPolicy,
     options: &PolicyOptions,
-    mut problem: impl FnMut(&[usize]) -> Option<Problem> + 'p,
+    problems: impl Iterator<Item = (Vec<usize>, Problem)>,
 ) -> Result<Option<[Expected; 2]>, MapError> {
-    let of_parts = parts(devices).into_iter().filter_map(|part| {
-        let problem = problem(&part)?;
-        Some((least(&problem)?, part, problem))
-    });
+    let of_parts = problems.filter_map(|(part, problem)| Some((least(&problem)?, part, problem)));
     let mut of_parts: Vec<(f64, Vec<usize>, Problem)> = of_parts.collect();
     // Few devices first: they are rehearsed soonest.
     of_parts
@@ -88,10 +85,10 @@ pub fn best<'p>(
     let mut rehearsed: Vec<Expected> = Vec::new();
     let (mut tasks, mut least) = (0.0, f64::INFINITY);
     for (bound, part, problem) in of_parts {
-        let most = FEW.max(PART_OF_RUN * TASKS_A_SECOND * least);
+        let most = TASKS.max(TASKS_A_SECOND * least);
         let is_dear = rehearsed.len() >= ALWAYS && tasks + problem.tasks.len() as f64 > most;
         // What all devices take is told in any case.
-        if part.len() < devices.len() && (is_dear || bound >= least) {
+        if part.len() < devices && (is_dear || bound >= least) {
             continue;
         }
         tasks += problem.tasks.len() as f64;
@@ -101,12 +98,12 @@ pub fn best<'p>(
             rehearsed.push(Expected { part, seconds });
         }
     }
-    let all = rehearsed.iter().find(|one| one.part.len() == devices.len());
+    let all = rehearsed.iter().find(|one| one.part.len() == devices);
     let mut good = rehearsed
         .iter()
         .filter(|one| one.seconds * (1.0 - PAYS) <= least);
     // The fewest devices of those that are as good as the best.
-    let best = good.next().filter(|best| best.part.len() < devices.len());
+    let best = good.next().filter(|best| best.part.len() < devices);
     Ok(best.zip(all).map(|(best, all)| [best.clone(), all.clone()]))
 }
 

@@ -419,3 +419,69 @@ impl<'a> Rehearsal<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Datum, DeviceModel, Eager, Task};
+    use super::*;
+    use crate::machine::DeviceKind;
+    use crate::runtime::CommandCosts;
+
+    /// Two tasks of 2 ms, each with a datum that it reads and one that it makes, on a device with
+    /// room for so many of them, to and from which each takes 1 ms.
+    fn two_tasks(room: u64, costs: CommandCosts) -> f64 {
+        let task = |number: usize| Task {
+            inputs: vec![number],
+            outputs: vec![2 + number],
+            seconds: vec![Some(2e-3)],
+            ..Task::default()
+        };
+        let problem = Problem {
+            tasks: (0..2).map(task).collect(),
+            data: vec![Datum { bytes: 1_000_000 }; 4],
+            devices: vec![DeviceModel {
+                kind: DeviceKind::Gpu,
+                bandwidth: Some(1e9),
+                memory: Some(room * 1_000_000),
+                costs,
+            }],
+            ..Problem::default()
+        };
+        let mut policy = Eager::with_window(problem.clone(), 2);
+        rehearse(&mut policy, &problem, 2).unwrap_or(f64::INFINITY)
+    }
+
+    fn assert_near(seconds: f64, milliseconds: f64) {
+        assert!((1e3 * seconds - milliseconds).abs() < 1e-6, "{seconds}");
+    }
+
+    #[test]
+    fn loads_kernels_and_stores_overlap() {
+        // Loaded until 1 and 2 ms, computed until 3 and 5, stored until 4 and 6.
+        assert_near(two_tasks(4, CommandCosts::default()), 6.0);
+    }
+
+    #[test]
+    fn commands_cost_what_they_are_said_to() {
+        let costs = |enqueue, launch, latency, completion| CommandCosts {
+            enqueue,
+            launch,
+            latency,
+            completion,
+        };
+        assert_near(two_tasks(4, costs(0.0, 0.5e-3, 0.0, 0.0)), 7.0);
+        // A load and a store cannot be hidden.
+        assert_near(two_tasks(4, costs(0.0, 0.0, 0.25e-3, 0.0)), 6.5);
+        // The store begins when the driver knows of the end.
+        assert_near(two_tasks(4, costs(0.0, 0.0, 0.0, 0.5e-3)), 6.5);
+        // Enqueued before the first kernel: a load. After the last one: a store.
+        assert_near(two_tasks(4, costs(0.1e-3, 0.0, 0.0, 0.0)), 6.2);
+    }
+
+    #[test]
+    fn a_full_memory_lets_nothing_overlap() {
+        // The second task is loaded when the first one has ended, at 3 ms.
+        assert_near(two_tasks(2, CommandCosts::default()), 7.0);
+        assert_eq!(two_tasks(1, CommandCosts::default()), f64::INFINITY);
+    }
+}

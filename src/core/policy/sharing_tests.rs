@@ -9,7 +9,7 @@ use super::fixtures::{
 };
 use super::{
     Assigned, AutoFit, Belady, Darts, DartsOptions, Dmdar, Eager, Eviction, ListOptions, Locality,
-    Policy, Problem, RoundRobin,
+    Policy, Problem, RoundRobin, Task, rehearse,
 };
 
 const EVICTIONS: [Eviction; 2] = [Eviction::Lru, Eviction::Luf];
@@ -80,6 +80,28 @@ proptest! {
             prop_assert_eq!(count, kind.tasks);
             // A second run begins anew.
             execute(policy.as_mut(), &problem);
+        }
+    }
+
+    /// Every policy can rehearse, in less time than which no device computes its part and no task
+    /// follows those before it.
+    #[test]
+    fn a_rehearsal_takes_no_less_than_its_kernels(kind in kinds(1), window in 1_usize..5) {
+        let problem = random(kind);
+        let fastest = |task: &Task| task.seconds.iter().flatten().copied().fold(f64::INFINITY, f64::min);
+        let mut ends: Vec<f64> = Vec::new();
+        for task in &problem.tasks {
+            let before = task.predecessors.iter().map(|before| ends[*before]);
+            ends.push(before.fold(0.0, f64::max) + fastest(task));
+        }
+        let all: f64 = problem.tasks.iter().map(fastest).sum();
+        let path = ends.into_iter().fold(0.0, f64::max);
+        let least = path.max(all / problem.devices.len() as f64);
+        for mut policy in policies(&problem, window) {
+            let seconds = rehearse(policy.as_mut(), &problem, 4);
+            // Each kernel is rounded to nanoseconds.
+            let is_possible = seconds.is_some_and(|seconds| seconds > least - 1e-6);
+            prop_assert!(is_possible, "{}: {seconds:?}, {least}", policy.name());
         }
     }
 

@@ -95,19 +95,31 @@ impl Division {
         times: &KernelTimes,
         memory: Option<u64>,
     ) -> Result<Self, GraphRunError> {
-        let able = abilities(graph, &components, runtime.devices());
         let mut division = Self {
-            problem: problem(graph, &components, runtime, &able, times),
+            problem: Self::problem(runtime, graph, &components, times, memory),
             prepared: PreparedGraph::new(runtime, Arc::clone(graph), components)?,
         };
         if let Some(bytes) = memory {
             division.prepared.limit_memory(bytes);
-            let devices = division.problem.devices.iter_mut();
-            for own in devices.filter_map(|device| device.memory.as_mut()) {
-                *own = bytes.min(*own);
-            }
         }
         Ok(division)
+    }
+
+    /// What policies know of a graph that is divided so.
+    pub fn problem(
+        runtime: &dyn Runtime,
+        graph: &TaskGraph,
+        components: &Components,
+        times: &KernelTimes,
+        memory: Option<u64>,
+    ) -> Problem {
+        let able = abilities(graph, components, runtime.devices());
+        let mut problem = problem(graph, components, runtime, &able, times);
+        let devices = problem.devices.iter_mut();
+        for own in devices.filter_map(|device| device.memory.as_mut()) {
+            *own = memory.unwrap_or(u64::MAX).min(*own);
+        }
+        problem
     }
 
     /// Runs the graph several times by one policy, until a run is interrupted. Memory and

@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use crate::engine::cluster::{Alone, Control, Finished, Sink};
 use crate::engine::graph::kernel_seconds::KernelSeconds;
-use crate::engine::graph::{PreparedGraph, abilities, largest_kernel, problem};
+use crate::engine::graph::{Division, PreparedGraph, largest_kernel};
 use crate::graph::{Components, TaskGraph};
 use crate::machine::{self, Device, Host};
-use crate::policy::{NamedPolicy, PolicyOptions, WINDOW};
+use crate::policy::{NamedPolicy, Problem};
 use crate::quantity::Bytes;
 use crate::report::run::graph::MeasuredTasks;
 use crate::report::run::nodes::report_alone;
@@ -52,8 +52,8 @@ struct Tasks {
     workload: &'static str,
     /// Its sizes and those of its parts, in words.
     size: String,
-    /// Whether the devices that take part are chosen, and how much of their memory they use.
-    is_chosen: bool,
+    /// Whether a part of the devices may run them, and how much of their memory they use.
+    may_choose: bool,
     memory: Option<u64>,
 }
 
@@ -76,12 +76,15 @@ impl Session {
         &mut self,
         operation: &Operation,
         outputs: Vec<(usize, &mut dyn Sink)>,
-        options: OperationOptions,
+        mut options: OperationOptions,
         stop: &AtomicBool,
         progress: Progress,
     ) -> Result<Run, Error> {
         let began = Instant::now();
         let _running = self.running()?;
+        let seed = options.seed.unwrap_or(0);
+        let shuffled = (options.order == Order::Random).then_some(seed);
+        options.run.seed = seed;
         let simulated = self.is_simulated();
         let has_data = !simulated || self.data;
         let bytes = u64::try_from(operation.bytes).unwrap_or(u64::MAX);
@@ -95,22 +98,24 @@ impl Session {
         let tasks = Tasks {
             workload: of_all.workload.name(),
             size: operation.size(&of_all),
-            is_chosen: policy.is_some(),
+            may_choose: policy.is_some(),
             memory: options.run.gpu_memory,
         };
         let known = self.known_tasks.take().filter(|known| known.tasks == tasks);
         let (part, seconds) = match (known, policy) {
             (Some(known), _) => (known.part, Some(known.seconds)),
             (None, None) => (None, None),
-            (None, Some(policy)) => self.best_part(policy, &of_all, &placed_on, &options, stop)?,
+            (None, Some(policy)) => {
+                let run = &options.run;
+                self.best_part(policy, &of_all, &placed_on, (run, shuffled), stop)?
+            }
         };
         let placed = match &part {
             Some([best, _]) => placed_on(&self.of(&best.part))?,
             None => of_all,
         };
         let size = operation.described(&placed, &options.inputs, options.seed);
-        let (workload, seed) = (&*placed.workload, options.seed.unwrap_or(0));
-        let shuffled = (options.order == Order::Random).then_some(seed);
+        let workload = &*placed.workload;
         let spaces = outputs.iter().map(|(space, _)| *space);
         let alone = Alone::new(workload, spaces, shuffled, stop);
         let alone = alone.map_err(|error| match error.is_stopped() {
@@ -141,7 +146,6 @@ impl Session {
             reference: None,
         };
         let run = GraphOptions {
-            seed,
             // The bounds of a simulated run follow from its trace.
             traced: options.run.traced || simulated,
             part: TakingPart::Known(part.clone()),
@@ -203,10 +207,9 @@ impl Session {
         policy: NamedPolicy,
         of_all: &Placed,
         placed_on: &dyn Fn(&[Device]) -> Result<Placed, OperationError>,
-        options: &OperationOptions,
+        (run, shuffled): (&GraphOptions, Option<u64>),
         stop: &AtomicBool,
     ) -> Result<(Option<[Expected; 2]>, Option<KernelSeconds>), Error> {
-        let shuffled = (options.order == Order::Random).then_some(options.seed.unwrap_or(0));
         let graph_of = |placed: &Placed| -> Option<(Arc<TaskGraph>, Option<Arc<TaskGraph>>)> {
             let alone = Alone::new(&*placed.workload, std::iter::empty(), shuffled, stop).ok()?;
             Some((Arc::clone(alone.graph()), alone.probe(self.devices()).ok()?))
@@ -214,56 +217,50 @@ impl Session {
         let Some((graph, Some(few))) = graph_of(of_all) else {
             return Ok((None, None));
         };
-        self.check_tasks(&graph, options.run.gpu_memory)?;
+        self.check_tasks(&graph, run.gpu_memory)?;
         let devices = self.devices().to_vec();
-        // By tile.
-        let is_pool = machine::is_pool(&devices);
-        let mut graphs = vec![((of_all.tile, is_pool), graph)];
+        // By tile, and whether they are of a pool alone, whose tasks are larger.
+        let mut graphs = vec![((of_all.tile, false), graph)];
+        let mut of_parts = Vec::new();
         for part in parts::parts(&devices) {
-            let Ok(placed) = placed_on(&self.of(&part)) else {
+            let own = self.of(&part);
+            let Ok(placed) = placed_on(&own) else {
                 continue;
             };
-            let of = (placed.tile, machine::is_pool(&self.of(&part)));
-            if !graphs.iter().any(|(known, _)| *known == of)
-                && let Some((graph, _)) = graph_of(&placed)
-            {
-                graphs.push((of, graph));
-            }
+            let of = (placed.tile, machine::is_pool(&own));
+            let graph = match graphs.iter().position(|(known, _)| *known == of) {
+                Some(known) => known,
+                None => {
+                    let Some((graph, _)) = graph_of(&placed) else {
+                        continue;
+                    };
+                    graphs.push((of, graph));
+                    graphs.len() - 1
+                }
+            };
+            of_parts.push((part, graph));
         }
         let seconds = (self.devices)
             .without_data(|runtime| KernelSeconds::measure(runtime, &few, stop))??;
         self.devices.begin(None)?;
-        let limit = options.run.gpu_memory;
-        let runtime = self.devices.runtime();
-        let problem = |part: &[usize]| {
-            let own: Vec<Device> = part.iter().map(|device| devices[*device].clone()).collect();
-            let placed = placed_on(&own).ok()?;
-            let of = (placed.tile, machine::is_pool(&own));
-            let (_, graph) = graphs.iter().find(|(known, _)| *known == of)?;
+        let (limit, runtime) = (run.gpu_memory, &*self.devices.runtime());
+        let problem = |graph: &Arc<TaskGraph>| {
             let components = Components::single_kernels(graph);
-            let able = abilities(graph, &components, &devices);
-            let mut problem =
-                problem::problem(graph, &components, runtime, &able, &seconds.of(graph));
-            for own in problem
-                .devices
-                .iter_mut()
-                .filter_map(|device| device.memory.as_mut())
-            {
-                *own = limit.unwrap_or(u64::MAX).min(*own);
-            }
-            parts::of_part(problem, part)
+            Division::problem(runtime, graph, &components, &seconds.of(graph), limit)
         };
-        let of_policy = PolicyOptions {
-            window: Some(options.run.window.unwrap_or(WINDOW)),
-            on_cpu: 0,
-            seed: options.run.seed,
+        let of_graphs: Vec<Problem> = graphs.iter().map(|(_, graph)| problem(graph)).collect();
+        let problems = of_parts.iter().filter_map(|(part, graph)| {
+            let problem = parts::of_part(of_graphs[*graph].clone(), part)?;
+            Some((part.clone(), problem))
+        });
+        let best = parts::best(devices.len(), policy, &run.of_policy(true), problems)?;
+        let is_known = match &best {
+            Some([best, _]) => of_parts
+                .iter()
+                .any(|(part, graph)| *part == best.part && *graph == 0),
+            None => true,
         };
-        let best = parts::best(&devices, policy, &of_policy, problem)?;
-        let tile = match &best {
-            Some([best, _]) => placed_on(&self.of(&best.part))?.tile,
-            None => of_all.tile,
-        };
-        Ok((best, (tile == of_all.tile).then_some(seconds)))
+        Ok((best, is_known.then_some(seconds)))
     }
 
     /// Checks that data of so many bytes fit in the memory of the machine's host, and in this

@@ -53,10 +53,10 @@ pub struct OpenDevices {
     /// The machine's file, if the user has named it.
     #[cfg(feature = "models")]
     named: Option<MachineFile>,
-    /// Whether the user has named them; those of a simulated machine are named by its file.
+    /// Whether there is a list of them: the user's, or the file of a simulated machine.
     is_listed: bool,
     /// Whether the user has named them.
-    pub is_chosen: bool,
+    pub is_named: bool,
     /// The process that has opened them, and has their threads.
     process: u32,
 }
@@ -82,7 +82,7 @@ impl OpenDevices {
     pub fn open(options: DeviceOptions) -> Result<Self, Error> {
         let name = options.machine.as_ref().map(|named| named.called.clone());
         let is_listed = options.list.is_some();
-        let is_chosen = is_listed;
+        let is_named = is_listed;
         let named = match options.machine {
             Some(named) if named.is_simulated() => {
                 let noise = options.noise;
@@ -107,7 +107,7 @@ impl OpenDevices {
                     #[cfg(feature = "models")]
                     named: None,
                     is_listed: true,
-                    is_chosen,
+                    is_named,
                     process: process::id(),
                 });
             }
@@ -130,7 +130,7 @@ impl OpenDevices {
             #[cfg(feature = "models")]
             named: named.map(|named| named.file),
             is_listed,
-            is_chosen,
+            is_named,
             process: process::id(),
         })
     }

@@ -150,6 +150,16 @@ impl GraphOptions {
             part: TakingPart::Open,
         }
     }
+
+    /// What the policy is made with, for a set of tasks or for other graphs.
+    pub(in crate::session) fn of_policy(&self, is_set: bool) -> PolicyOptions {
+        PolicyOptions {
+            // Tasks of a set share data, which are to be loaded ahead under any policy.
+            window: self.window.or(is_set.then_some(WINDOW)),
+            on_cpu: self.on_cpu,
+            seed: self.seed,
+        }
+    }
 }
 
 /// What a run does, for who shows its progress.
@@ -313,11 +323,12 @@ impl Session {
         let chosen = match (&options.part, may_choose) {
             (TakingPart::Known(part), _) => part.clone(),
             (TakingPart::Open, Some(policy)) => {
-                let of_policy = job.policy_options(&options);
-                let of_all = division.problem.clone();
-                parts::best(&devices, policy, &of_policy, |part| {
-                    parts::of_part(of_all.clone(), part)
-                })?
+                let of_all = &division.problem;
+                let problems = parts::parts(&devices).into_iter().filter_map(|part| {
+                    let problem = parts::of_part(of_all.clone(), &part)?;
+                    Some((part, problem))
+                });
+                parts::best(devices.len(), policy, &options.of_policy(true), problems)?
             }
             (TakingPart::Open, None) => None,
         };
@@ -389,7 +400,7 @@ impl Session {
     /// The policy of a run whose devices may be chosen: nobody has named devices or another policy,
     /// and no device has a fault to come.
     pub(in crate::session) fn may_choose(&self, options: &GraphOptions) -> Option<NamedPolicy> {
-        let is_free = self.devices().len() > 1 && !self.devices.is_chosen;
+        let is_free = self.devices().len() > 1 && !self.devices.is_named;
         match options.policy {
             GraphPolicy::Named(policy) if is_free && options.faults.is_empty() => {
                 (policy == NamedPolicy::LOCALITY).then_some(policy)
@@ -514,19 +525,6 @@ impl GraphJob {
         })
     }
 
-    /// What its policy is made with.
-    fn policy_options(&self, options: &GraphOptions) -> PolicyOptions {
-        PolicyOptions {
-            // Tasks of a set share data, which are to be loaded ahead under any policy.
-            window: match &self.placed {
-                Placed::Set(_) => Some(options.window.unwrap_or(WINDOW)),
-                Placed::Components(_) | Placed::Kernels => options.window,
-            },
-            on_cpu: options.on_cpu,
-            seed: options.seed,
-        }
-    }
-
     /// Runs it as often as its options say.
     fn repeat(
         &self,
@@ -546,7 +544,7 @@ impl GraphJob {
                 traces_apart: is_of_components || !simulated,
             },
         };
-        let of_policy = self.policy_options(options);
+        let of_policy = options.of_policy(matches!(self.placed, Placed::Set(_)));
         // It is made once, and its name is known.
         let policy = GraphPolicy::Named(NamedPolicy::LOCALITY);
         let policy = std::mem::replace(&mut options.policy, policy);

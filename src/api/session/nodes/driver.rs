@@ -6,8 +6,8 @@ use std::thread::{Builder, JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
-use super::abandon;
 use super::joined::ClusterOptions;
+use super::{abandon, opened_here};
 use crate::cluster::NodeId;
 use crate::cluster::protocol::Settings;
 use crate::cluster::record::ClusterOutcome;
@@ -17,7 +17,7 @@ use crate::engine::cluster::{ClusterError, Control, Node, Options, Sink, the_end
 use crate::machine::{Device, Host};
 use crate::quantity::Bytes;
 use crate::runtime::Runtime;
-use crate::session::{DeviceOptions, Error, OpenDevices};
+use crate::session::Error;
 use crate::workload::cluster::program::Program;
 use crate::workload::cluster::{ClusterWorkload, Fit, PlacedWorkload, demand};
 
@@ -92,7 +92,7 @@ impl Driver {
         let name = format!("pdawl node {}", wire.rank());
         let drive = move || {
             let me = NodeId(wire.rank() as u32);
-            let mut devices = match open(&options) {
+            let mut devices = match opened_here(options.devices.clone()) {
                 Ok(devices) => devices,
                 Err(error) => {
                     abandon(&mut *wire, &format!("{me}: {error}"));
@@ -166,15 +166,6 @@ impl Driver {
             None => Ok(()),
         }
     }
-}
-
-fn open(options: &ClusterOptions) -> Result<OpenDevices, Error> {
-    let mut devices = OpenDevices::open(DeviceOptions {
-        list: options.devices.clone(),
-        ..DeviceOptions::default()
-    })?;
-    devices.begin(None)?;
-    Ok(devices)
 }
 
 fn join<'a>(

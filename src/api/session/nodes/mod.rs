@@ -9,8 +9,8 @@ mod simulated;
 
 use std::sync::Arc;
 
-use super::Error;
 use super::divided::{Divided, Work};
+use super::{DeviceOptions, Error, OpenDevices};
 use crate::balance::Strategy;
 use crate::cluster::record::ClusterOutcome;
 use crate::codelet::Precision;
@@ -187,6 +187,16 @@ impl NodesWork {
         };
         report(outcome, context, asked)
     }
+}
+
+/// The devices of a list, or all, of this machine as a node.
+fn opened_here(list: Option<String>) -> Result<OpenDevices, Error> {
+    let mut devices = OpenDevices::open(DeviceOptions {
+        list,
+        ..DeviceOptions::default()
+    })?;
+    devices.begin(None)?;
+    Ok(devices)
 }
 
 /// A stencil, and its sizes in words.

@@ -2,13 +2,13 @@
 
 use std::sync::atomic::AtomicBool;
 
-use super::{NodesOptions, NodesWork};
+use super::{NodesOptions, NodesWork, opened_here};
 use crate::cluster::protocol::Settings;
 use crate::cluster::wire::Wire;
 use crate::engine::cluster::{ClusterError, Control, Node, Options, Sink};
 use crate::machine::Host;
 use crate::report::Machine;
-use crate::session::{DeviceOptions, Error, OpenDevices, Run};
+use crate::session::{Error, OpenDevices, Run};
 use crate::trace::nodes;
 use crate::workload::cluster::{Check, Fit};
 
@@ -50,12 +50,10 @@ impl Part {
         };
         let here = Host::detect().memory.obtainable(0);
         Error::unless_free(what, u64::try_from(needed).unwrap_or(u64::MAX), here)?;
-        let mut devices = OpenDevices::open(DeviceOptions {
-            list,
-            ..DeviceOptions::default()
-        })?;
-        devices.begin(None)?;
-        Ok(Self { work, devices })
+        Ok(Self {
+            work,
+            devices: opened_here(list)?,
+        })
     }
 
     /// Computes it with the others, who have the same `inputs`, in words. The first node gets the
