@@ -17,6 +17,7 @@ fn setup() -> Setup {
         capacity,
         slots: None,
         stream_limit: capacity.map(|_| 0.4e6),
+        latency: 0.0,
         min_chunk: 8,
     };
     Setup {
@@ -30,6 +31,8 @@ fn setup() -> Setup {
         ],
         direct: None,
         published: 0.0,
+        runs_ahead: true,
+        bus: None,
     }
 }
 

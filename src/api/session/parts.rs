@@ -21,32 +21,9 @@ pub fn parts(devices: &[Device]) -> Vec<Vec<usize>> {
     let (others, mut own): (Vec<usize>, Vec<usize>) =
         (0..devices.len()).partition(|device| devices[*device].shares_host_memory);
     own.sort_by_key(|device| std::cmp::Reverse(devices[*device].compute_units));
-    let mut parts: Vec<Vec<usize>> = Vec::new();
-    let mut add = |devices: &[&[usize]]| {
-        let mut part = devices.concat();
-        part.sort_unstable();
-        if !part.is_empty() && !parts.contains(&part) {
-            parts.push(part);
-        }
-    };
-    for device in 0..devices.len() {
-        if !devices[..device]
-            .iter()
-            .any(|before| before.is_like(&devices[device]))
-        {
-            add(&[&[device]]);
-        }
-    }
-    let counts = std::iter::successors(Some(1), |count| Some(2 * count));
-    for count in counts
-        .take_while(|count| *count < own.len())
-        .chain([own.len()])
-    {
-        add(&[&own[..count]]);
-        add(&[&others, &own[..count]]);
-    }
-    add(&[&others]);
-    parts
+    pdawl_core::parts::parts(&own, &others, |one, other| {
+        devices[one].is_like(&devices[other])
+    })
 }
 
 /// What a part of the devices is expected to take.

@@ -16,6 +16,7 @@ pub fn cpu() -> DeviceView {
         capacity: None,
         slots: None,
         stream_limit: None,
+        latency: 0.0,
         min_chunk: 4,
     }
 }
@@ -28,6 +29,7 @@ pub fn gpu(capacity: u64, stream: f64) -> DeviceView {
         capacity: Some(capacity),
         slots: None,
         stream_limit: Some(stream * 1e6),
+        latency: 0.0,
         min_chunk: 8,
     }
 }
@@ -39,6 +41,8 @@ pub fn setup(units: u64, devices: Vec<DeviceView>) -> Setup {
         devices,
         direct: None,
         published: 0.0,
+        runs_ahead: true,
+        bus: None,
     }
 }
 
@@ -116,6 +120,8 @@ impl Machine {
             devices: self.devices.iter().map(|d| d.view.clone()).collect(),
             direct: None,
             published: 0.0,
+            runs_ahead: true,
+            bus: None,
         }
     }
 

@@ -70,6 +70,8 @@ pub struct DeviceView {
     /// Units a second that its link can stream at best, in and out at once;
     /// `None` where unknown, and for devices without a capacity.
     pub stream_limit: Option<f64>,
+    /// Seconds of a copy over its link before units flow.
+    pub latency: f64,
     /// Units below which a chunk is mostly overhead.
     pub min_chunk: u64,
 }
@@ -83,13 +85,19 @@ pub struct Setup {
     pub devices: Vec<DeviceView>,
     /// Units a second that move directly from the own memory of one device to that of
     /// another, by the slowest of these ways; `None` with fewer than two such devices, or
-    /// where units or results pass through host memory. Devices that hold all units need no
-    /// barrier then: what they read of each other's results goes there directly.
+    /// where units or results pass through host memory. What devices that hold all units read of
+    /// each other's results goes there directly then.
     pub direct: Option<f64>,
     /// What a tenth of the units reads in each step of the results of the others, in units
     /// as links carry them: devices that hold the others bring so much to host memory where
     /// the tenth is computed there.
     pub published: f64,
+    /// Whether steps need no barrier with the host, where one device holds all units or several
+    /// do that move units directly.
+    pub runs_ahead: bool,
+    /// Units a second that the links of all devices carry together, in and out; `None` where
+    /// they do not share a way or it is unknown.
+    pub bus: Option<f64>,
 }
 
 /// The units that each device holds and should compute of the pool in a step; one

@@ -250,6 +250,39 @@ fn one_outlier_does_not_change_the_shares() {
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
+/// Estimates promise more of some plans than their steps hold: host memory is at its limit, and
+/// steps of several devices or with streams take longer.
+#[test]
+fn a_run_settles_on_no_worse_steps_than_it_has_measured() {
+    let mut failed = Vec::new();
+    for (name, machine) in machines() {
+        for (corun, streaming, limit) in [(0.0, 0.0, 0.3), (400.0, 0.0, 1.0), (50.0, 900.0, 0.5)] {
+            let mut machine = machine.clone();
+            machine.steps = 120;
+            (machine.corun, machine.streaming) = (corun, streaming);
+            let all: f64 = machine.devices.iter().map(|device| device.pool_rate).sum();
+            machine.host_limit = machine.host_limit.min(limit * all);
+            let times = dawl(&machine);
+            // Three steps that are alike are of one plan, whose first step does not count.
+            let alike = times[..100].windows(4).filter(|four| {
+                let least = four[1..].iter().copied().fold(f64::INFINITY, f64::min);
+                four[1..].iter().all(|one| *one < 1.005 * least)
+            });
+            let best = alike
+                .map(|four| mean(&four[1..]))
+                .fold(f64::INFINITY, f64::min);
+            let settled = mean(&times[100..]);
+            if settled > 1.06 * best {
+                failed.push(format!(
+                    "{name}, {corun}, {streaming}: {:.3}",
+                    settled / best
+                ));
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
 #[test]
 fn a_device_that_costs_more_than_it_helps_is_dropped_and_tried_again() {
     let mut machine = better_alone();

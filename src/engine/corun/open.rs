@@ -70,22 +70,27 @@ impl<'r, 'w> Corun<'r, 'w> {
             });
         }
         let (form, spaces) = form::open(&mut runtime, workload, &units, (options, lost))?;
-        let views = devices.iter().zip(&spaces);
-        let views = views.map(|(device, space)| view(device, space, (workload, &units), &*form));
+        let views = devices.iter().zip(&spaces).enumerate();
+        let views = views.map(|(id, (device, space))| DeviceView {
+            latency: runtime.costs(DeviceId(id)).latency,
+            ..view(device, space, (workload, &units), &*form)
+        });
         let holds = |device: &usize| spaces[*device].capacity.is_some_and(|units| units > 0);
         let holding: Vec<usize> = (0..spaces.len()).filter(holds).collect();
         let direct = slowest_direct_way(&runtime, &holding)
-            .filter(|_| holding.len() > 1 && form.runs_ahead(true))
+            .filter(|_| holding.len() > 1 && form.hands_over())
             .map(|bandwidth| bandwidth / workload.unit_bytes() as f64);
         let setup = Setup {
             units: length(&units),
             steps: options.supersteps.count(),
             devices: views.collect(),
             direct,
-            published: match spaces.iter().any(|space| space.capacity.is_none()) {
-                true if !holding.is_empty() => published(workload, &units, &*form),
-                _ => 0.0,
+            published: match spaces.len() > 1 && !holding.is_empty() {
+                true => published(workload, &units, &*form),
+                false => 0.0,
             },
+            runs_ahead: form.runs_ahead(false),
+            bus: (runtime.bus_bandwidth()).map(|bytes| bytes / workload.unit_bytes() as f64),
         };
         let states = spaces.into_iter().enumerate();
         let states = states.map(|(id, space)| DeviceState::open(&mut runtime, DeviceId(id), space));
@@ -166,6 +171,7 @@ fn view(
         stream_limit: (device.link_bandwidth)
             .filter(|_| form.bytes_tell_time())
             .map(|bandwidth| bandwidth / unit_bytes as f64),
+        latency: 0.0,
         min_chunk: min_chunk.max(space.least_chunk.min(longest)),
     }
 }

@@ -116,6 +116,11 @@ pub fn step(work: &Work, superstep: u32) -> Result<StepWork, String> {
         (Work::Stencil(_), size) => Err(format!(
             "models predict steps with a barrier after each, not --superstep {size}"
         )),
+        (Work::Product(spmv), _) if spmv.iterates() => Err(
+            "models predict products of one vector, not of those before (results that devices \
+             exchange)"
+                .to_owned(),
+        ),
         (Work::Product(spmv), _) => Ok(StepWork::of_product(spmv)),
         (Work::Kernel { user, .. }, _) => {
             let codelet = user.codelet();

@@ -5,9 +5,9 @@
 //! not show these costs, so DAWL measures them: it runs one step with one device more
 //! or fewer, or a few steps with or without streams. It keeps the change if it pays.
 
-use super::partition::{Ability, Partition};
+use super::partition::Partition;
 use super::rates::RateEstimates;
-use super::{Dawl, LEARNING, partition};
+use super::{Dawl, LEARNING};
 use crate::balance::StepPlan;
 
 /// Steps between two trials of the same change. The number doubles each time.
@@ -115,12 +115,6 @@ impl ActiveSet {
 
     pub fn is_alive(&self, device: usize) -> bool {
         self.alive[device]
-    }
-
-    /// The only active device, if there is only one.
-    pub fn lone(&self) -> Option<usize> {
-        let mut working = (0..self.works.len()).filter(|d| self.works[*d]);
-        working.next().filter(|_| working.next().is_none())
     }
 
     /// The active devices (if `working`) or the inactive ones that a trial in `step` may
@@ -268,16 +262,13 @@ impl ActiveSet {
 const TRIAL_PAYS: f64 = 2.0;
 /// A device with a smaller share may be left out.
 const SMALL_SHARE: f64 = 0.1;
-/// The same among devices that all compute on host memory, as a part of an equal
-/// share: no rate shows how much memory bandwidth they take from one another.
-const SMALL_AMONG: f64 = 0.5;
-/// The part of a step that such a trial may cost, by the rates.
-const TRIED: f64 = 0.2;
 /// Steps that must be left for streams, or none, to be tried.
 const LONG: u32 = 40;
 /// The same for streams that were never seen but in probes.
 const VERY_LONG: u32 = 80;
-/// The part of what is left of a run that such a trial may cost, by the rates.
+/// The part of what is left of a run that such a trial may cost, by the rates. It is also tried
+/// what it is without each of several devices that all compute on host memory: no rate shows
+/// how much memory bandwidth they take from one another.
 const TRIAL_COST: f64 = 0.02;
 
 impl Dawl {
@@ -293,15 +284,16 @@ impl Dawl {
         let share = |d: &usize| partition.held[*d] + partition.pooled[*d];
         let small = SMALL_SHARE * self.units as f64;
         let mut leaving = self.active.candidates(step, true);
-        let among = self.on_host(partition).filter(|_| step == LEARNING);
-        let few = among.map_or(0.0, |count| SMALL_AMONG * self.units as f64 / count as f64);
-        leaving.retain(|d| (share(d) as f64) < small.max(few));
+        let among = self.on_host(partition).filter(|_| step >= LEARNING);
+        leaving.retain(|d| among.is_some() || (share(d) as f64) < small);
         leaving.sort_by_key(share);
         for device in leaving {
             let Some((best, without)) = self.at_best_without(device, partition, among) else {
                 continue;
             };
-            let is_cheap = without.seconds <= (1.0 + TRIED) * reference;
+            let left = f64::from(self.steps.saturating_sub(step));
+            let cost = without.seconds - reference;
+            let is_cheap = cost < TRIAL_COST * left * reference;
             if (is_cheap || among.is_none()) && self.pays(step, reference, best, &without) {
                 let change = Change::Device(device);
                 self.active.begin(change, step, reference, &self.rates);
@@ -373,7 +365,7 @@ impl Dawl {
 
     /// Whether adding `device` to the active set promises to pay.
     pub(super) fn would_help(&self, step: u32, device: usize, reference: f64) -> bool {
-        let with = self.together(Some(device));
+        let with = self.together(&self.with_other(device));
         with.is_some_and(|with| self.pays(step, reference, with.seconds, &with))
     }
 
@@ -382,29 +374,15 @@ impl Dawl {
         partition.seconds + self.barrier.value().unwrap_or(0.0)
     }
 
-    /// The least time that a step without `device` could take, and its partition. A lone
-    /// device has no overhead, nor have devices that need no barrier, before it is measured.
-    /// The others get at most the memory bandwidth that `device` used, `among` so many devices
-    /// on host memory.
+    /// The least time that a step without `device` could take, and its partition. The others get
+    /// at most the memory bandwidth that `device` used, `among` so many devices on host memory.
     fn at_best_without(
         &self,
         device: usize,
         partition: &Partition,
         among: Option<usize>,
     ) -> Option<(f64, Partition)> {
-        let without = self.best(Some(device), |abilities| {
-            let mut abilities = abilities.to_vec();
-            let works = |d: &usize| abilities[*d] != Ability::default();
-            let others: Vec<usize> = (0..abilities.len()).filter(works).collect();
-            let (lone, all_hold) = (others.len() == 1, self.all_hold(Some(device)));
-            for device in others {
-                let is_measured = self.rates[device].holding.observed().is_some();
-                if lone || all_hold && self.direct.is_some() && !is_measured {
-                    abilities[device].overhead = 0.0;
-                }
-            }
-            partition::finish_together(self.units, &abilities)
-        })?;
+        let without = self.together(&self.with_other(device))?;
         let share_the_host = partition.pooled[device] > 0
             && (partition.pooled.iter().enumerate()).any(|(d, units)| d != device && *units > 0);
         let relief = match (share_the_host, among) {
@@ -433,7 +411,7 @@ mod tests {
     fn tried(seconds: f64) -> ActiveSet {
         let mut active = ActiveSet::new(2);
         active.begin(Change::Device(0), 2, 1.0, &[RateEstimates::default()]);
-        assert_eq!(active.lone(), Some(1));
+        assert!(!active.works(0) && active.works(1));
         active.trial.as_mut().unwrap().observe(2, seconds);
         active
     }
@@ -442,7 +420,7 @@ mod tests {
     fn a_device_stays_inactive_if_steps_are_faster_without_it() {
         let mut active = tried(0.95);
         assert!(active.conclude(3).is_none());
-        assert_eq!(active.lone(), Some(1));
+        assert!(!active.works(0) && active.works(1));
         assert_eq!(active.next_try(), Some(2 + PATIENCE));
     }
 

@@ -5,7 +5,7 @@
 //! gains. The paper's seven steps are in these modules:
 //!
 //! 1. First shares: from equal probes where the engine ran some, else equal shares
-//!    ([`Dawl::plan`] of the first step; `lone_device`).
+//!    ([`Dawl::plan`] of the first step; `part`).
 //! 2. Configuration: the plan says what each device holds.
 //! 3. Run and time: [`rates`] reads each step's report, and keeps the
 //!    estimates.
@@ -24,7 +24,7 @@ pub mod active_set;
 mod ahead;
 pub mod chunks;
 pub mod granularity;
-mod lone_device;
+mod part;
 pub mod partition;
 pub mod rates;
 mod shares;
@@ -87,8 +87,10 @@ pub struct Dawl {
     /// Units a second that move directly between holders, which then need no barrier where
     /// they hold all units.
     direct: Option<f64>,
-    /// Units' worth of results that holders bring to host memory where others compute there.
+    /// See [`Setup::published`].
     published: f64,
+    runs_ahead: bool,
+    bus: Option<f64>,
     wants_probes: bool,
     active: ActiveSet,
     rates: Vec<RateEstimates>,
@@ -135,6 +137,8 @@ impl Dawl {
             devices: setup.devices.clone(),
             direct: setup.direct,
             published: setup.published,
+            runs_ahead: setup.runs_ahead,
+            bus: setup.bus,
             wants_probes: true,
             active: ActiveSet::new(count),
             rates: vec![RateEstimates::default(); count],
@@ -296,29 +300,19 @@ impl Balancer for Dawl {
     }
 
     fn overhead(&mut self, overhead: &Overhead) {
-        let shared = self.published / self.link(overhead.device) / self.holders() as f64;
-        let rates = &mut self.rates[overhead.device];
-        let has_own = self.devices[overhead.device]
-            .capacity
-            .is_some_and(|units| units > 0);
-        // Where a copy from another device comes before a launch, the launch is about as late
-        // as after a barrier.
-        let handed = if self.direct.is_some() {
-            overhead.barrier
-        } else {
-            0.0
-        };
-        let supposed = match has_own {
-            true => overhead.barrier + handed + shared,
-            false => overhead.barrier,
-        };
-        rates.overhead.suppose(Some(supposed));
-        rates.holding.suppose(Some(overhead.barrier));
-        self.enqueue[overhead.device] = Some(overhead.enqueue);
+        let device = overhead.device;
+        let [pool, holding] = [false, true].map(|holding| {
+            let exchange = self.exchange(&self.reference(holding, false), device);
+            overhead.barrier + exchange
+        });
+        let rates = &mut self.rates[device];
+        rates.overhead.suppose(Some(pool));
+        rates.holding.suppose(Some(holding));
+        self.enqueue[device] = Some(overhead.enqueue);
     }
 
     fn is_certain(&self) -> bool {
-        self.knows_all() && self.clearly_alone().is_some()
+        self.knows_all() && self.has_certain_part()
     }
 
     fn plan(&mut self, step: u32) -> StepPlan {
@@ -432,15 +426,17 @@ impl Balancer for Dawl {
             let needs = |given: &mut Partition| given.held[device] + given.pooled[device] > 0;
             guide.given.take_if(needs);
         }
+        let worked = self.active.works(device);
         self.active.lost(device);
-        if std::mem::take(&mut self.alone) {
+        if worked && self.guide.is_none() {
             // What did not pay beside the lost device may pay now.
             self.active.start_over(self.planned);
-            self.is_open = true;
+            self.begin_anew(self.planned);
         }
         self.chunks.lost(device, |d| self.active.works(d));
-        if let Some(held) = self.plan.held.get_mut(device) {
-            *held = 0;
+        if self.plan.held.get(device).is_some_and(|held| *held > 0) {
+            // Steps begin again from 0, with nothing held.
+            self.plan = StepPlan::default();
         }
     }
 

@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::Dawl;
+use super::part::Part;
 use super::partition::{self, Ability, Partition};
 use super::rates::{RateEstimates, Supposed};
 use super::{LEARNING, SETTLING};
@@ -54,18 +55,14 @@ impl Dawl {
         if let Some(rates) = self.active.conclude(step) {
             self.rates = rates;
         }
-        let both = self.either_way(None, |abilities| {
+        if std::mem::take(&mut self.is_open) && self.guide.is_none() {
+            self.choose_part(step);
+        }
+        let both = self.either_way(&self.at_work(), &|_| 1.0, |abilities| {
             partition::finish_together(self.units, abilities)
         });
         let either = self.seconds_either_way(&both);
-        let target = self.better(None, both)?;
-        // Later only devices that may be better without a pool get another look.
-        let is_open = std::mem::take(&mut self.is_open);
-        let is_open = is_open && (self.reports == 0 || self.may_hold_alone());
-        let target = match is_open && self.guide.is_none() {
-            true => self.without_the_marginal(step, target),
-            false => target,
-        };
+        let target = self.better(true, both)?;
         let partition = self.unless_moving_costs_more(step, target);
         if self.guide.is_some() {
             return Some(partition);
@@ -74,28 +71,34 @@ impl Dawl {
             return Some(partition);
         }
         if self.explore(step, &partition, either) {
-            return self.together(None);
+            return self.together(&self.at_work());
         }
         Some(partition)
     }
 
-    /// The partition with which all active devices finish together; `other` joins or
-    /// leaves them.
-    pub(super) fn together(&self, other: Option<usize>) -> Option<Partition> {
-        self.best(other, |abilities| {
-            partition::finish_together(self.units, abilities)
-        })
+    /// The partition with which all devices of a part finish together.
+    pub(super) fn together(&self, part: &Part) -> Option<Partition> {
+        self.at_rates(part, &|_| 1.0)
     }
 
-    /// What `divide` makes of the devices' abilities where no device streams, and
-    /// where all may; the part of `other` is changed.
+    /// The same if devices were so many times faster than estimated.
+    pub(super) fn at_rates(&self, part: &Part, faster: &dyn Fn(usize) -> f64) -> Option<Partition> {
+        let both = self.either_way(part, faster, |abilities| {
+            partition::finish_together(self.units, abilities)
+        });
+        self.better(*part == self.at_work(), both)
+    }
+
+    /// What `divide` makes of the abilities of a part where no device streams, and where all
+    /// may.
     fn either_way(
         &self,
-        other: Option<usize>,
+        part: &Part,
+        faster: &dyn Fn(usize) -> f64,
         divide: impl Fn(&[Ability]) -> Option<Partition>,
     ) -> [Option<Partition>; 2] {
         [false, true].map(|streams| {
-            let partition = divide(&self.abilities(other, streams))?;
+            let partition = divide(&self.abilities(part, faster, streams))?;
             let seconds = self.enqueued(&partition).max(partition.seconds);
             Some(Partition {
                 seconds,
@@ -113,18 +116,9 @@ impl Dawl {
             .then_some([unstreamed.seconds, streaming.seconds])
     }
 
-    /// The better partition of what `divide` makes of the abilities either way.
-    pub(super) fn best(
-        &self,
-        other: Option<usize>,
-        divide: impl Fn(&[Ability]) -> Option<Partition>,
-    ) -> Option<Partition> {
-        self.better(other, self.either_way(other, divide))
-    }
-
-    /// The better of both; where a guide or a trial decides whether devices stream,
-    /// the one of that kind.
-    fn better(&self, other: Option<usize>, both: [Option<Partition>; 2]) -> Option<Partition> {
+    /// The better of both; where a guide decides whether devices stream, or a trial of those
+    /// that work `now`, the one of that kind.
+    fn better(&self, now: bool, both: [Option<Partition>; 2]) -> Option<Partition> {
         let (unstreamed, streaming) = match both {
             // Where no device streams, the rates beside streams do not hold.
             [Some(unstreamed), Some(all)] if self.is_unstreamed(&all.held, &all.pooled) => {
@@ -141,10 +135,10 @@ impl Dawl {
             }
             false => STREAMING_PAYS.min(1.0 - self.noise(true)),
         };
-        let decided = match (&self.guide, other) {
+        let decided = match (&self.guide, now) {
             (Some(guide), _) => Some(guide.streams),
-            (None, None) => self.active.streams(self.planned + 1),
-            (None, Some(_)) => None,
+            (None, true) => self.active.streams(self.planned + 1),
+            (None, false) => None,
         };
         match decided.unwrap_or(streaming.seconds < least * unstreamed.seconds) {
             true => Some(streaming),
@@ -158,56 +152,42 @@ impl Dawl {
         !held.is_empty() && !(0..self.devices.len()).any(streams)
     }
 
-    /// The abilities of the active devices where all may stream, or none does;
-    /// `other` joins or leaves them.
-    fn abilities(&self, other: Option<usize>, streaming: bool) -> Vec<Ability> {
-        let lone = self.lone_holder(other);
-        let holding = !streaming && self.all_hold(other);
-        let works = |d: usize| self.active.works(d) != (other == Some(d));
-        self.abilities_of(works, (lone, holding), streaming)
-    }
-
-    /// The division among devices that hold all units.
-    pub(super) fn division_among(&self, holders: &[usize]) -> Option<Partition> {
-        let abilities = self.abilities_of(|d| holders.contains(&d), (None, true), false);
-        partition::finish_together(self.units, &abilities)
-    }
-
-    /// The abilities of devices of which one is alone, or that hold all units.
-    fn abilities_of(
+    /// The abilities of a part where all may stream, or none does, if devices were `faster` than
+    /// estimated.
+    fn abilities(
         &self,
-        works: impl Fn(usize) -> bool,
-        (lone, holding): (Option<usize>, bool),
+        part: &Part,
+        faster: &dyn Fn(usize) -> f64,
         streaming: bool,
     ) -> Vec<Ability> {
-        (0..self.devices.len())
-            .map(|d| {
-                if !works(d) {
-                    return Ability::default();
-                }
-                let capacity = self.devices[d].capacity;
-                Ability {
-                    capacity: capacity.unwrap_or(0),
-                    held_rate: self.held_rate(d),
-                    launch: self.rates[d].launch.seconds(),
-                    slots: self.devices[d].slots,
-                    pool_rate: match capacity.is_some() && !streaming {
-                        true => 0.0,
-                        false => self.pool_rate(d, streaming),
-                    },
-                    intrusion: self.intrusion(d),
-                    overhead: match lone == Some(d) {
-                        true => 0.0,
-                        false => self.rates[d].overhead(holding).value().unwrap_or(0.0),
-                    },
-                }
-            })
-            .collect()
+        let holding = !streaming && self.all_hold(part);
+        let ability = |d: usize| {
+            let capacity = self.devices[d].capacity;
+            let faster = faster(d);
+            Ability {
+                capacity: capacity.unwrap_or(0),
+                held_rate: self.held_rate(d) * faster,
+                launch: self.rates[d].launch.seconds(),
+                slots: self.devices[d].slots,
+                pool_rate: match capacity.is_some() && !streaming {
+                    true => 0.0,
+                    false => self.pool_rate(d, streaming) * faster,
+                },
+                intrusion: self.intrusion(d),
+                overhead: match self.lone_holder(part) {
+                    Some(_) => 0.0,
+                    None => self.overhead_in(part, d, holding),
+                },
+            }
+        };
+        let working = part.iter().enumerate();
+        let abilities = working.map(|(d, works)| works.then(|| ability(d)));
+        abilities.map(Option::unwrap_or_default).collect()
     }
 
     /// Held units a second: measured, or else of the fastest device of the kind, or
     /// else the fastest rate known.
-    fn held_rate(&self, device: usize) -> f64 {
+    pub(super) fn held_rate(&self, device: usize) -> f64 {
         let known = |d: usize| self.rates[d].held.value();
         self.rate_alike(device)
             .or_else(|| self.fastest(device, known))
@@ -315,10 +295,14 @@ impl Dawl {
             return target;
         }
         let must = (0..self.devices.len()).any(|d| self.plan.held[d] > 0 && !self.active.works(d));
-        let stay = self.best(None, |abilities| {
+        let mut stay = self.either_way(&self.at_work(), &|_| 1.0, |abilities| {
             partition::around_held(self.units, &self.plan.held, abilities)
         });
-        let Some(stay) = stay.filter(|_| !must) else {
+        // Streams in every step replace no move of units that can be held.
+        if self.is_unstreamed(&target.held, &target.pooled) && self.unstreamed.is_some() {
+            stay[1] = None;
+        }
+        let Some(stay) = self.better(true, stay).filter(|_| !must) else {
             return target;
         };
         let streams =
@@ -385,7 +369,16 @@ impl Dawl {
     /// The part of these for the transfers.
     pub(super) fn transfers_to(&self, held: &[u64]) -> f64 {
         let each = self.transfers(&self.plan.held, held);
-        each.into_iter().fold(0.0, f64::max)
+        let longest = each.iter().copied().fold(0.0, f64::max);
+        // Through host memory, all share its bus.
+        let by_link = each
+            .iter()
+            .enumerate()
+            .map(|(d, seconds)| seconds * self.link(d));
+        match (self.bus, self.direct) {
+            (Some(bus), None) => longest.max(by_link.sum::<f64>() / bus),
+            _ => longest,
+        }
     }
 
     /// Seconds of each device's transfers where it held units `before` and is to hold `after`.

@@ -39,6 +39,12 @@ pub trait Form {
         !several
     }
 
+    /// Whether devices give each other what they read of each other's results directly, where a
+    /// direct way leads from one to the other.
+    fn hands_over(&self) -> bool {
+        false
+    }
+
     /// Writes the first version, or a later one that other nodes have left, into host memory,
     /// and what devices need of it in any case. Devices hold nothing afterwards.
     fn fill(&mut self, context: &mut Context, later: Option<&Later>) -> Result<(), CorunError>;

@@ -244,11 +244,14 @@ pub fn divided(
                 capacity: worker.has_own_memory().then(|| worker.capacity()),
                 slots: worker.division().map(|division| division.slots),
                 stream_limit: None,
+                latency: 0.0,
                 min_chunk: worker.least_chunk(work),
             })
             .collect(),
         direct: None,
         published: 0.0,
+        runs_ahead: true,
+        bus: None,
     };
     let plan = strategy.build(&setup)?.plan(0);
     let workers: Vec<ConfiguredDevice> = (workers.into_iter().zip(&plan.pooled))

@@ -239,6 +239,10 @@ impl DeviceGrid {
 }
 
 impl Form for GridForm<'_> {
+    fn hands_over(&self) -> bool {
+        true
+    }
+
     fn runs_ahead(&self, _several: bool) -> bool {
         true
     }

@@ -84,6 +84,10 @@ impl ProductForm<'_> {
 impl Form for ProductForm<'_> {
     /// An iteration needs every barrier: the host adds up the pieces of long rows
     /// and the vector's length.
+    fn hands_over(&self) -> bool {
+        true
+    }
+
     fn runs_ahead(&self, _several: bool) -> bool {
         !self.host.spmv.iterates()
     }

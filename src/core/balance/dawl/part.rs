@@ -1,0 +1,244 @@
+//! Which devices take part: those with which a step is expected to be fastest, and the fewest of
+//! them. A device that takes part costs the others something: results that pass from one to
+//! another, and barriers with the host. One that holds all units has neither, and its steps
+//! follow one another as fast as they are computed or enqueued. So do those of several devices
+//! that hold all units and copy to each other directly.
+
+use super::Dawl;
+use super::partition::Partition;
+use super::shares::DISTINCT;
+use crate::parts::parts;
+
+/// Devices that gain less than this are left out: estimates are no better.
+const MARGINAL: f64 = 0.03;
+/// Results that others read in each step are many from this part of all units' data on. Edges
+/// of a stencil are fewer, the vector of a product is more.
+const MANY: f64 = 0.01;
+/// A device may be so many times as fast as a short probe shows.
+const ROUGH: f64 = 2.0;
+
+/// Steps for which no other device is tried beside those that probes have shown to be best.
+const ALONE_FOR: u32 = 512;
+
+/// Whether each device works.
+pub(super) type Part = Vec<bool>;
+
+impl Dawl {
+    /// Takes the devices of the best part, before `step`, where all were probed.
+    pub(super) fn choose_part(&mut self, step: u32) {
+        let is_probed = working(&self.at_work()).all(|d| self.enqueue[d].is_some());
+        let best = is_probed.then(|| self.best_part(step, |_| 1.0)).flatten();
+        let Some((part, _)) = best else {
+            return;
+        };
+        let others = (0..part.len()).filter(|d| !part[*d]);
+        others.for_each(|d| self.active.leave_out(d));
+        let all_hold = self.lone_holder(&part).is_some() || self.all_hold(&part);
+        self.alone = all_hold && self.knows_all();
+        if self.alone {
+            let until = step.saturating_add(ALONE_FOR);
+            (0..self.devices.len()).for_each(|device| self.active.rest(device, until));
+        }
+    }
+
+    /// Whether a part without streams is best even if its other devices are as fast as rough
+    /// probes may hide.
+    pub(super) fn has_certain_part(&self) -> bool {
+        let Some((part, best)) = self.best_part(0, |_| 1.0) else {
+            return false;
+        };
+        let faster = |d: usize| match part[d] {
+            true => 1.0,
+            false => self.rough(d, &part),
+        };
+        let perhaps = self.best_part(0, faster);
+        let is_best =
+            perhaps.is_some_and(|(_, other)| best.seconds <= (1.0 + MARGINAL) * other.seconds);
+        is_best && self.is_unstreamed(&best.held, &best.pooled)
+    }
+
+    /// The fewest of the devices at work with which the rest of the run is nearly as fast as with
+    /// the best, units that move to them before `step` included, and a step of it, if devices were
+    /// `faster` than estimated.
+    fn best_part(&self, step: u32, faster: impl Fn(usize) -> f64) -> Option<(Part, Partition)> {
+        let left = f64::from(self.steps.saturating_sub(step).max(1));
+        let at_work = self.at_work();
+        let (mut own, others): (Vec<usize>, Vec<usize>) =
+            working(&at_work).partition(|d| self.devices[*d].capacity.is_some());
+        own.sort_by(|one, other| self.held_rate(*other).total_cmp(&self.held_rate(*one)));
+        let parts = parts(&own, &others, |_, _| false).into_iter().map(|part| {
+            let part: Part = (0..at_work.len()).map(|d| part.contains(&d)).collect();
+            let step = self.at_rates(&part, &faster)?;
+            let seconds = step.seconds + self.moving(&step.held) / left;
+            Some((seconds, working(&part).count(), part, step))
+        });
+        let mut parts: Vec<_> = parts.flatten().collect();
+        let least = parts.iter().map(|(seconds, ..)| *seconds);
+        let least = least.fold(f64::INFINITY, f64::min);
+        parts.retain(|(seconds, ..)| *seconds <= (1.0 + MARGINAL) * least);
+        let best = parts
+            .into_iter()
+            .min_by(|one, other| one.1.cmp(&other.1).then(one.0.total_cmp(&other.0)));
+        best.map(|(_, _, part, step)| (part, step))
+    }
+
+    /// How many times as fast as probed a device may be beside a part: a kernel on one of
+    /// several devices of a kind, of which each was probed several times, tells more.
+    fn rough(&self, device: usize, part: &Part) -> f64 {
+        let kind = self.devices[device].kind;
+        let is_alike = |d: usize| self.devices[d].kind == kind;
+        let spread = |d: usize| self.rates[d].held.uncertainty();
+        let widest = working(part).map(spread).fold(0.0, f64::max);
+        match working(part).all(is_alike) && self.capacity(device) > 0 {
+            true if spread(device) > 0.0 => 1.0 + DISTINCT * widest.hypot(spread(device)),
+            _ => ROUGH,
+        }
+    }
+
+    /// Seconds of a step in which a device computes nothing, in a part of which devices perhaps
+    /// hold all units (`holding`): as measured with the present plan or as supposed with all
+    /// devices, but with the exchange of results that the part has.
+    pub(super) fn overhead_in(&self, part: &Part, device: usize, holding: bool) -> f64 {
+        let known = self.rates[device].overhead(holding);
+        let reference = self.reference(holding, known.observed().is_some());
+        let seconds = known.value().unwrap_or(0.0) - self.exchange(&reference, device);
+        (seconds + self.exchange(part, device)).max(0.0)
+    }
+
+    /// The part of which an overhead is known: that of the present plan if it was `observed`,
+    /// else all devices, or all that hold units.
+    pub(super) fn reference(&self, holding: bool, observed: bool) -> Part {
+        let works = |d: usize| match (observed, self.plan.held.is_empty()) {
+            (true, false) => self.plan.held[d] + self.plan.pooled[d] > 0,
+            _ => !holding || self.capacity(d) > 0,
+        };
+        (0..self.devices.len()).map(works).collect()
+    }
+
+    /// Seconds of a step in which a device gets and gives what it and others read of each
+    /// other's results: directly among devices that hold all units and can, else through host
+    /// memory, after its kernels and before them.
+    pub(super) fn exchange(&self, part: &Part, device: usize) -> f64 {
+        let holders = working(part).filter(|d| self.capacity(*d) > 0).count();
+        let has_pool = working(part).any(|d| self.capacity(d) == 0) || !self.can_hold_all(part);
+        let others = (holders + usize::from(has_pool)).saturating_sub(1);
+        let latency = self.devices[device].latency;
+        // What steps that need a barrier sum goes there and back.
+        let summing = match self.runs_ahead {
+            true => 0.0,
+            false => 2.0 * latency,
+        };
+        if others == 0 || self.published == 0.0 || self.capacity(device) == 0 {
+            return summing;
+        }
+        // All others' results, or its neighbours' edges.
+        let (copies, sent, received) = match self.publishes_many() {
+            true => {
+                let all = self.published / 0.9;
+                let own = all / (others + 1) as f64;
+                (others as f64, own, all - own)
+            }
+            false => {
+                let neighbours = others.min(2) as f64;
+                let edges = neighbours * self.published;
+                (neighbours, edges, edges)
+            }
+        };
+        let latency = copies * latency;
+        match self.direct.filter(|_| !has_pool) {
+            Some(direct) => summing + latency + received / direct,
+            None => {
+                let volume = sent + received;
+                let bus = self.bus.map_or(0.0, |bus| holders as f64 * volume / bus);
+                // Sums go with them.
+                2.0 * latency + (volume / self.link(device)).max(bus)
+            }
+        }
+    }
+
+    fn publishes_many(&self) -> bool {
+        self.published > MANY * self.units as f64
+    }
+
+    /// Whether devices that hold all units may be better without a pool: they copy to each other
+    /// directly, or a pool wants many of their results in host memory.
+    pub(super) fn may_hold_alone(&self) -> bool {
+        self.direct.is_some() || self.publishes_many()
+    }
+
+    fn can_hold_all(&self, part: &Part) -> bool {
+        let capacity = working(part).map(|d| self.capacity(d));
+        capacity.fold(0, u64::saturating_add) >= self.units
+    }
+
+    /// Whether these devices are several that hold all units, and may be better without a pool.
+    pub(super) fn all_hold(&self, part: &Part) -> bool {
+        let holds = |d: usize| self.capacity(d) > 0;
+        let several = working(part).count() > 1;
+        self.may_hold_alone() && several && working(part).all(holds) && self.can_hold_all(part)
+    }
+
+    /// Whether the planned devices hold all units and need no barrier.
+    pub(super) fn needs_no_barrier(&self) -> bool {
+        let holders = self.plan.held.iter().filter(|held| **held > 0).count();
+        let none_waits = holders == 1 || self.direct.is_some();
+        self.runs_ahead && none_waits && self.plan.held.iter().sum::<u64>() == self.units
+    }
+
+    /// The only device of a part, if it can hold all units and needs no barrier.
+    pub(super) fn lone_holder(&self, part: &Part) -> Option<usize> {
+        let mut working = working(part);
+        let lone = working.next().filter(|_| working.next().is_none());
+        lone.filter(|d| self.runs_ahead && self.capacity(*d) >= self.units)
+    }
+
+    /// Seconds of enqueueing a step without a barrier: launches, and the copies of two edges
+    /// between neighbours, which take about as long. In other steps, enqueueing overlaps or is
+    /// part of the overhead.
+    pub(super) fn enqueued(&self, partition: &Partition) -> f64 {
+        let held = &partition.held;
+        let holders: Vec<usize> = (0..held.len()).filter(|d| held[*d] > 0).collect();
+        let of = |d: &usize| self.enqueue[*d].unwrap_or(0.0);
+        match (holders.as_slice(), self.direct) {
+            ([device], _) if held[*device] == self.units => of(device),
+            ([_, neighbours @ ..], Some(_)) if held.iter().sum::<u64>() == self.units => {
+                let launches: f64 = holders.iter().map(of).sum();
+                launches + 2.0 * neighbours.iter().map(of).sum::<f64>()
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// Whether an inactive device would be tried in `step`, by the present estimates.
+    pub(super) fn would_take_in(&self, step: u32) -> bool {
+        let Some(partition) = self.together(&self.at_work()) else {
+            return true;
+        };
+        let reference = self.predicted(&partition);
+        let candidates = self.active.candidates(step, false);
+        (candidates.into_iter()).any(|device| self.would_help(step, device, reference))
+    }
+
+    /// Units that a device can hold.
+    fn capacity(&self, device: usize) -> u64 {
+        self.devices[device].capacity.unwrap_or(0)
+    }
+
+    /// The devices that work now.
+    pub(super) fn at_work(&self) -> Part {
+        let all = 0..self.devices.len();
+        all.map(|device| self.active.works(device)).collect()
+    }
+
+    /// The same once a device has joined or left them.
+    pub(super) fn with_other(&self, device: usize) -> Part {
+        let mut part = self.at_work();
+        part[device] = !part[device];
+        part
+    }
+}
+
+/// The devices of a part.
+fn working(part: &Part) -> impl Iterator<Item = usize> {
+    (0..part.len()).filter(|device| part[*device])
+}
