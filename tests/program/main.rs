@@ -11,6 +11,7 @@ mod own_home;
 mod synthetic_models;
 
 mod adaptive;
+mod best_part;
 mod chart;
 mod cli;
 mod cli_spmv;

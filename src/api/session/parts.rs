@@ -12,6 +12,9 @@ const TASKS_A_SECOND: f64 = 40_000.0;
 /// Devices must be expected to save more than this part of the run: estimates are no better.
 const PAYS: f64 = 0.02;
 
+/// Seconds that trials of parts may take.
+const TRIALS: f64 = 0.1;
+
 /// Components that a device has begun at once, of which one computes.
 const DEPTH: usize = 8;
 
@@ -75,13 +78,44 @@ pub fn best(
             rehearsed.push(Expected { part, seconds });
         }
     }
-    let all = rehearsed.iter().find(|one| one.part.len() == devices);
-    let mut good = rehearsed
-        .iter()
-        .filter(|one| one.seconds * (1.0 - PAYS) <= least);
-    // The fewest devices of those that are as good as the best.
-    let best = good.next().filter(|best| best.part.len() < devices);
-    Ok(best.zip(all).map(|(best, all)| [best.clone(), all.clone()]))
+    Ok(fewest(devices, &rehearsed))
+}
+
+/// The first part of those that are as good as the best, which has the fewest devices, and what
+/// all take, if that is another one.
+fn fewest(devices: usize, parts: &[Expected]) -> Option<[Expected; 2]> {
+    let least = parts.iter().map(|one| one.seconds);
+    let least = least.fold(f64::INFINITY, f64::min);
+    let all = parts.iter().find(|one| one.part.len() == devices)?;
+    let mut good = (parts.iter()).filter(|one| one.seconds * (1.0 - PAYS) <= least);
+    let best = good.next().filter(|best| best.part.len() < devices)?;
+    Some([best.clone(), all.clone()])
+}
+
+/// The same by runs, where nobody knows what tasks take together: of all devices, and of single
+/// ones while trials take no longer than [`TRIALS`]. `seconds` runs a problem.
+///
+/// # Errors
+/// Those of `seconds`.
+pub fn tried<E>(
+    devices: usize,
+    mut problems: Vec<(Vec<usize>, Problem)>,
+    seconds: &mut dyn FnMut(&Problem) -> Result<f64, E>,
+) -> Result<Option<[Expected; 2]>, E> {
+    problems.retain(|(part, _)| part.len() == 1 || part.len() == devices);
+    let bound = |problem: &Problem| least(problem).unwrap_or(f64::INFINITY);
+    problems.sort_by(|(_, one), (_, other)| bound(one).total_cmp(&bound(other)));
+    let (mut spent, mut tried) = (0.0, Vec::new());
+    for (part, problem) in problems {
+        if part.len() < devices && spent + bound(&problem) > TRIALS {
+            continue;
+        }
+        let seconds = seconds(&problem)?;
+        spent += seconds;
+        tried.push(Expected { part, seconds });
+    }
+    tried.sort_by_key(|one| one.part.len());
+    Ok(fewest(devices, &tried))
 }
 
 /// The problem of a part: other devices can run nothing. None if a task has no device then.
@@ -113,8 +147,8 @@ fn least(problem: &Problem) -> Option<f64> {
     all.is_finite().then_some(all)
 }
 
-/// What a report says of devices that have no part.
-pub fn note(devices: &[Device], [best, all]: &[Expected; 2]) -> String {
+/// What a report says of devices that have no part, and `how` it is known.
+pub fn note(devices: &[Device], [best, all]: &[Expected; 2], how: &str) -> String {
     let names = |part: &[usize]| -> String {
         let names: Vec<&str> = part
             .iter()
@@ -126,7 +160,7 @@ pub fn note(devices: &[Device], [best, all]: &[Expected; 2]) -> String {
         .filter(|d| !best.part.contains(d))
         .collect();
     format!(
-        "{} without a part: {} expected on {}, {} on all",
+        "{} without a part: {} {how} on {}, {} on all",
         names(&rest),
         milliseconds(best.seconds),
         names(&best.part),

@@ -37,6 +37,13 @@ impl Repetition {
         warms_up: false,
         traces_apart: false,
     };
+
+    /// Two runs after one that is not timed, whose times are compared with those of others.
+    pub const TRIALS: Self = Self {
+        timed: 2,
+        warms_up: true,
+        traces_apart: false,
+    };
 }
 
 /// What came of the runs.

@@ -39,11 +39,25 @@ impl KernelSeconds {
         graph: &Arc<TaskGraph>,
         stop: &AtomicBool,
     ) -> Result<Self, GraphRunError> {
-        let times = times::measure(runtime, graph, None, RUNS, stop)?;
         let mut measured = Self::default();
+        measured.learn(runtime, graph, stop)?;
+        Ok(measured)
+    }
+
+    /// Measures the kernels of another graph, too.
+    ///
+    /// # Errors
+    /// As [`times::measure`].
+    pub fn learn(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        graph: &Arc<TaskGraph>,
+        stop: &AtomicBool,
+    ) -> Result<(), GraphRunError> {
+        let times = times::measure(runtime, graph, None, RUNS, stop)?;
         for (kernel, seconds) in graph.kernels().iter().zip(times) {
-            if measured.alike(kernel).is_none() {
-                measured.kinds.push(Kind {
+            if self.alike(kernel).is_none() {
+                self.kinds.push(Kind {
                     codelet: kernel.codelet.name.clone(),
                     units: kernel.units.clone(),
                     cost: kernel.cost,
@@ -51,7 +65,7 @@ impl KernelSeconds {
                 });
             }
         }
-        Ok(measured)
+        Ok(())
     }
 
     /// The times of a graph's kernels. A kernel of a cost that was not measured gets the

@@ -21,6 +21,10 @@ use crate::session::{Error, GraphJob, GraphOptions, Placed as PlacedBy, Run, Sam
 use crate::workload::cluster::{Lone, Operation, OperationError, Place, Placed};
 use crate::workload::task_set::Order;
 
+/// Seconds that a sample of the larger tasks of a pool alone may take on all devices to be measured,
+/// as expected by smaller tasks, which is much too long.
+const SAMPLE: f64 = 30e-3;
+
 /// How an operation runs on one machine.
 pub struct OperationOptions {
     pub run: GraphOptions,
@@ -94,7 +98,7 @@ impl Session {
             operation.at(place, options.tile)
         };
         let of_all = placed_on(self.devices())?;
-        let policy = self.may_choose(&options.run);
+        let policy = self.may_choose(&options.run, NamedPolicy::LOCALITY);
         let tasks = Tasks {
             workload: of_all.workload.name(),
             size: operation.size(&of_all),
@@ -221,6 +225,7 @@ impl Session {
         let devices = self.devices().to_vec();
         // By tile, and whether they are of a pool alone, whose tasks are larger.
         let mut graphs = vec![((of_all.tile, false), graph)];
+        let mut larger = None;
         let mut of_parts = Vec::new();
         for part in parts::parts(&devices) {
             let own = self.of(&part);
@@ -231,17 +236,30 @@ impl Session {
             let graph = match graphs.iter().position(|(known, _)| *known == of) {
                 Some(known) => known,
                 None => {
-                    let Some((graph, _)) = graph_of(&placed) else {
+                    let Some((graph, few)) = graph_of(&placed) else {
                         continue;
                     };
+                    larger = few.filter(|_| of.1).or(larger);
                     graphs.push((of, graph));
                     graphs.len() - 1
                 }
             };
             of_parts.push((part, graph));
         }
-        let seconds = (self.devices)
-            .without_data(|runtime| KernelSeconds::measure(runtime, &few, stop))??;
+        let seconds = self.devices.without_data(|runtime| {
+            let mut seconds = KernelSeconds::measure(runtime, &few, stop)?;
+            if let Some(larger) = larger {
+                let expected = seconds.of(&larger);
+                let expected = expected
+                    .iter()
+                    .flatten()
+                    .map(|seconds| seconds.unwrap_or(0.0));
+                if expected.sum::<f64>() < SAMPLE {
+                    seconds.learn(runtime, &larger, stop)?;
+                }
+            }
+            Ok::<_, Error>(seconds)
+        })??;
         self.devices.begin(None)?;
         let (limit, runtime) = (run.gpu_memory, &*self.devices.runtime());
         let problem = |graph: &Arc<TaskGraph>| {

@@ -299,9 +299,11 @@ impl Session {
         };
         let devices = self.devices().to_vec();
         self.devices.inject(&options.faults, &devices, steps)?;
-        // Nobody knows what components take before they ran.
-        let may_choose =
-            (self.may_choose(&options)).filter(|_| matches!(job.placed, Placed::Set(_)));
+        let may_choose = match job.placed {
+            Placed::Set(_) => self.may_choose(&options, NamedPolicy::LOCALITY),
+            Placed::Components(_) => self.may_choose(&options, NamedPolicy::ADAPTIVE),
+            Placed::Kernels => None,
+        };
         self.devices.begin(None)?;
         let policy = match &options.policy {
             GraphPolicy::Named(policy) => Some(policy.to_string()),
@@ -323,12 +325,46 @@ impl Session {
         let chosen = match (&options.part, may_choose) {
             (TakingPart::Known(part), _) => part.clone(),
             (TakingPart::Open, Some(policy)) => {
-                let of_all = &division.problem;
+                let of_all = division.problem.clone();
                 let problems = parts::parts(&devices).into_iter().filter_map(|part| {
                     let problem = parts::of_part(of_all.clone(), &part)?;
                     Some((part, problem))
                 });
-                parts::best(devices.len(), policy, &options.of_policy(true), problems)?
+                match job.placed {
+                    Placed::Set(_) => {
+                        parts::best(devices.len(), policy, &options.of_policy(true), problems)?
+                    }
+                    _ => {
+                        let of_policy = options.of_policy(false);
+                        let untraced = Options {
+                            trace: false,
+                            ..engine.clone()
+                        };
+                        let mut seconds = |problem: &Problem| {
+                            division.problem.clone_from(problem);
+                            let make = |problem| policy.policy(problem, &of_policy);
+                            let mut control = Control {
+                                stop,
+                                progress: &mut |_, _| {},
+                            };
+                            let (trials, untraced) = (&Repetition::TRIALS, &untraced);
+                            let ran =
+                                division.repeat(runtime, make, untraced, trials, &mut control);
+                            match ran {
+                                Err(GraphRunError::Lost { .. }) => Ok(f64::INFINITY),
+                                ran => {
+                                    let timed = ran?.timed;
+                                    let timed = timed.iter().map(|run| run.seconds);
+                                    Ok::<_, Error>(timed.fold(f64::INFINITY, f64::min))
+                                }
+                            }
+                        };
+                        let problems = problems.collect();
+                        let best = parts::tried(devices.len(), problems, &mut seconds)?;
+                        division.problem = of_all;
+                        best
+                    }
+                }
             }
             (TakingPart::Open, None) => None,
         };
@@ -385,7 +421,11 @@ impl Session {
             policy: policy.unwrap_or_else(|| ran.last.policy.to_owned()),
             ..self.context(job.workload.clone())
         };
-        let note = chosen.as_ref().map(|chosen| parts::note(&devices, chosen));
+        let how = match job.placed {
+            Placed::Set(_) => "expected",
+            _ => "measured",
+        };
+        let note = (chosen.as_ref()).map(|chosen| parts::note(&devices, chosen, how));
         context.notes.extend(note.into_iter().chain(lost));
         Ok(Executed {
             ran,
@@ -397,15 +437,18 @@ impl Session {
         })
     }
 
-    /// The policy of a run whose devices may be chosen: nobody has named devices or another policy,
-    /// and no device has a fault to come.
-    pub(in crate::session) fn may_choose(&self, options: &GraphOptions) -> Option<NamedPolicy> {
+    /// The policy of a run whose devices may be chosen: the usual one, where nobody has named devices
+    /// or searches for a map, and no device has a fault to come.
+    pub(in crate::session) fn may_choose(
+        &self,
+        options: &GraphOptions,
+        usual: NamedPolicy,
+    ) -> Option<NamedPolicy> {
         let is_free = self.devices().len() > 1 && !self.devices.is_named;
+        let is_free = is_free && options.faults.is_empty() && !options.search;
         match options.policy {
-            GraphPolicy::Named(policy) if is_free && options.faults.is_empty() => {
-                (policy == NamedPolicy::LOCALITY).then_some(policy)
-            }
-            _ => None,
+            GraphPolicy::Named(policy) => (is_free && policy == usual).then_some(policy),
+            GraphPolicy::Own(_) => None,
         }
     }
 

@@ -150,8 +150,7 @@ impl Dawl {
             None => {
                 let volume = sent + received;
                 let bus = self.bus.map_or(0.0, |bus| holders as f64 * volume / bus);
-                // Sums go with them.
-                2.0 * latency + (volume / self.link(device)).max(bus)
+                summing + 2.0 * latency + (volume / self.link(device)).max(bus)
             }
         }
     }

@@ -1,0 +1,189 @@
+//! Runs by default against runs on parts of the devices (each device alone, the GPUs, all), on
+//! simulated machines. Cells are drawn by the hash of the commit.
+
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use serde_json::Value;
+
+use crate::command::pdawl;
+
+/// Machines, and how many GPUs they have.
+const MACHINES: [(&str, usize); 11] = [
+    ("h200", 1),
+    ("k20-32", 1),
+    ("k20-40", 1),
+    ("k40", 1),
+    ("laptop", 1),
+    ("m2070x2", 2),
+    ("titan", 1),
+    ("v100x1", 1),
+    ("v100x2", 2),
+    ("v100x4", 4),
+    ("v100x7", 7),
+];
+
+/// Workloads, and their sizes.
+const DIVIDED: [(&str, [&str; 5]); 6] = [
+    (
+        "stencil --steps 40 --size",
+        ["500", "1500", "4000", "9000", "14000"],
+    ),
+    (
+        "stencil --dims 3 --steps 30 --size",
+        ["60", "100", "150", "300", "600"],
+    ),
+    (
+        "stencil --steps 40 --gpu-memory 400MiB --size",
+        ["2000", "6000", "9000", "12000", "14000"],
+    ),
+    (
+        "spmv --steps 40 --matrix",
+        [
+            "uniform:20000,10",
+            "uniform:500000,20",
+            "rmat:14,16",
+            "rmat:16,16",
+            "banded:300000,12",
+        ],
+    ),
+    (
+        "spmv --iterate --steps 40 --matrix",
+        [
+            "uniform:20000,10",
+            "rmat:12,16",
+            "rmat:14,16",
+            "rmat:16,16",
+            "banded:300000,12",
+        ],
+    ),
+    (
+        "pagerank --matrix",
+        [
+            "rmat:12,8",
+            "rmat:14,16",
+            "rmat:16,8",
+            "rmat:18,8",
+            "uniform:100000,8",
+        ],
+    ),
+];
+const GRAPHS: [(&str, [&str; 5]); 6] = [
+    (
+        "transformer",
+        [
+            "--heads 1 --beta 64",
+            "--heads 4 --beta 128",
+            "--heads 8 --beta 256",
+            "--heads 16 --beta 256",
+            "--heads 16 --beta 512",
+        ],
+    ),
+    ("matmul --size", ["512", "1024", "2048", "4096", "8192"]),
+    ("lu --size", ["512", "1024", "2048", "4096", "8192"]),
+    ("cholesky --size", ["512", "1024", "2048", "4096", "8192"]),
+    ("fft --size", ["512", "1024", "2048", "4096", "8192"]),
+    (
+        "convolution --size",
+        [
+            "1024 --filter 5",
+            "2048 --filter 5",
+            "4096 --filter 5",
+            "4096 --filter 31",
+            "8192 --filter 31",
+        ],
+    ),
+];
+
+const CELLS: usize = 200;
+
+/// What a run takes over the least of its parts.
+struct Cell {
+    run: String,
+    ratio: f64,
+    is_divided: bool,
+}
+
+/// The hash of the commit, as a number.
+fn drawn_by() -> u64 {
+    let head = Command::new("git").args(["rev-parse", "HEAD"]).output();
+    let hash = head.map(|head| String::from_utf8_lossy(&head.stdout).into_owned());
+    let hash = hash.unwrap_or_default();
+    u64::from_str_radix(hash.get(..15).unwrap_or("0"), 16).unwrap_or(0)
+}
+
+fn cell(random: &mut fastrand::Rng) -> (String, Vec<String>, bool) {
+    let is_divided = random.bool();
+    let workloads = if is_divided { &DIVIDED } else { &GRAPHS };
+    let (words, sizes) = &workloads[random.usize(..workloads.len())];
+    let (machine, gpus) = MACHINES[random.usize(..MACHINES.len())];
+    let size = sizes[random.usize(..sizes.len())];
+    let gpus: Vec<String> = (0..gpus).map(|gpu| format!("gpu{gpu}")).collect();
+    let mut parts = vec!["host".to_owned(), gpus[0].clone(), gpus.join(",")];
+    parts.push(format!("host,{}", gpus.join(",")));
+    parts.dedup();
+    (
+        format!("run {words} {size} --machine {machine}"),
+        parts,
+        is_divided,
+    )
+}
+
+/// Seconds; `None` for a part that has too little memory.
+fn seconds(line: &str) -> Option<f64> {
+    let ran = pdawl(&format!("{line} --format json"))
+        .output()
+        .expect("it starts");
+    let report: Value = serde_json::from_slice(&ran.stdout).ok()?;
+    report["seconds"].as_f64()
+}
+
+/// The goal is 1.05 in 99 of 100 cells and 1.15 in all.
+#[test]
+fn a_run_is_hardly_slower_than_its_best_part() {
+    let seed = drawn_by();
+    let mut random = fastrand::Rng::with_seed(seed);
+    let drawn: Vec<_> = (0..CELLS).map(|_| cell(&mut random)).collect();
+    let (next, cells) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some((run, parts, is_divided)) = drawn.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let of_parts = parts
+                .iter()
+                .map(|part| seconds(&format!("{run} --devices {part}")));
+            let best = of_parts.flatten().fold(f64::INFINITY, f64::min);
+            let ratio = seconds(run).expect("it runs on all devices") / best;
+            let (run, is_divided) = (run.clone(), *is_divided);
+            cells.lock().expect("no panic").push(Cell {
+                run,
+                ratio,
+                is_divided,
+            });
+        }
+    };
+    thread::scope(|scope| {
+        let threads = thread::available_parallelism().map_or(2, usize::from);
+        (0..threads).for_each(|_| drop(scope.spawn(work)));
+    });
+    let mut cells = cells.into_inner().expect("no panic");
+    cells.sort_by(|one, other| other.ratio.total_cmp(&one.ratio));
+    println!("drawn by {seed:x}");
+    for cell in &cells {
+        println!("{:.3} {}", cell.ratio, cell.run);
+    }
+    assert_eq!(cells.len(), CELLS);
+    let above = |most: f64, divided: bool| {
+        let of_kind = cells.iter().filter(|cell| cell.is_divided == divided);
+        let count = of_kind.clone().count() as f64;
+        of_kind.filter(|cell| cell.ratio > most).count() as f64 / count
+    };
+    assert!(
+        above(1.05, true) < 0.1 && above(1.6, true) == 0.0,
+        "divided steps"
+    );
+    assert!(
+        above(1.05, false) < 0.2 && above(3.0, false) == 0.0,
+        "graphs"
+    );
+}
