@@ -32,6 +32,7 @@ fn setup() -> Setup {
         direct: None,
         published: 0.0,
         runs_ahead: true,
+        moves_directly: true,
         bus: None,
     }
 }

@@ -42,6 +42,7 @@ pub fn setup(units: u64, devices: Vec<DeviceView>) -> Setup {
         direct: None,
         published: 0.0,
         runs_ahead: true,
+        moves_directly: true,
         bus: None,
     }
 }
@@ -121,6 +122,7 @@ impl Machine {
             direct: None,
             published: 0.0,
             runs_ahead: true,
+            moves_directly: true,
             bus: None,
         }
     }

@@ -83,11 +83,12 @@ pub struct Setup {
     pub units: u64,
     pub steps: u32,
     pub devices: Vec<DeviceView>,
-    /// Units a second that move directly from the own memory of one device to that of
-    /// another, by the slowest of these ways; `None` with fewer than two such devices, or
-    /// where units or results pass through host memory. What devices that hold all units read of
-    /// each other's results goes there directly then.
+    /// Units' worth of results a second that go directly from the own memory of one device to
+    /// that of another, by the slowest of these ways, where devices hold all units; `None` with
+    /// fewer than two such devices, or where results pass through host memory.
     pub direct: Option<f64>,
+    /// Whether units that move from device to device go that way, too.
+    pub moves_directly: bool,
     /// What a tenth of the units reads in each step of the results of the others, in units
     /// as links carry them: devices that hold the others bring so much to host memory where
     /// the tenth is computed there.

@@ -85,6 +85,7 @@ impl<'r, 'w> Corun<'r, 'w> {
             steps: options.supersteps.count(),
             devices: views.collect(),
             direct,
+            moves_directly: form.moves_directly(),
             published: match spaces.len() > 1 && !holding.is_empty() {
                 true => published(workload, &units, &*form),
                 false => 0.0,

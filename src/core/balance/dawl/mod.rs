@@ -84,11 +84,11 @@ pub struct Dawl {
     units: u64,
     steps: u32,
     devices: Vec<DeviceView>,
-    /// Units a second that move directly between holders, which then need no barrier where
-    /// they hold all units.
+    /// See [`Setup::direct`].
     direct: Option<f64>,
     /// See [`Setup::published`].
     published: f64,
+    moves_directly: bool,
     runs_ahead: bool,
     bus: Option<f64>,
     wants_probes: bool,
@@ -137,6 +137,7 @@ impl Dawl {
             devices: setup.devices.clone(),
             direct: setup.direct,
             published: setup.published,
+            moves_directly: setup.moves_directly,
             runs_ahead: setup.runs_ahead,
             bus: setup.bus,
             wants_probes: true,

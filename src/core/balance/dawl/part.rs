@@ -41,8 +41,8 @@ impl Dawl {
         }
     }
 
-    /// Whether a part without streams is best even if its other devices are as fast as rough
-    /// probes may hide.
+    /// Whether a part is best even if the other devices are as fast as rough probes may hide: one
+    /// device, or devices that hold all units, since a pool's share needs better probes.
     pub(super) fn has_certain_part(&self) -> bool {
         let Some((part, best)) = self.best_part(0, |_| 1.0) else {
             return false;
@@ -54,7 +54,9 @@ impl Dawl {
         let perhaps = self.best_part(0, faster);
         let is_best =
             perhaps.is_some_and(|(_, other)| best.seconds <= (1.0 + MARGINAL) * other.seconds);
-        is_best && self.is_unstreamed(&best.held, &best.pooled)
+        let holds = |d: usize| self.capacity(d) > 0;
+        let has_pool = working(&part).count() > 1 && !working(&part).all(holds);
+        is_best && !has_pool && self.is_unstreamed(&best.held, &best.pooled)
     }
 
     /// The fewest of the devices at work with which the rest of the run is nearly as fast as with
@@ -146,7 +148,7 @@ impl Dawl {
         };
         let latency = copies * latency;
         match self.direct.filter(|_| !has_pool) {
-            Some(direct) => summing + latency + received / direct,
+            Some(direct) => summing.max(latency + received / direct),
             None => {
                 let volume = sent + received;
                 let bus = self.bus.map_or(0.0, |bus| holders as f64 * volume / bus);

@@ -375,7 +375,7 @@ impl Dawl {
             .iter()
             .enumerate()
             .map(|(d, seconds)| seconds * self.link(d));
-        match (self.bus, self.direct) {
+        match (self.bus, self.direct.filter(|_| self.moves_directly)) {
             (Some(bus), None) => longest.max(by_link.sum::<f64>() / bus),
             _ => longest,
         }
@@ -397,7 +397,8 @@ impl Dawl {
         };
         let seconds = |d: usize| {
             let others = || devices.clone();
-            let (sent, received): (u64, u64) = match self.direct {
+            let direct = self.direct.filter(|_| self.moves_directly);
+            let (sent, received): (u64, u64) = match direct {
                 Some(_) => (
                     others().map(|to| between(d, to)).sum(),
                     others().map(|from| between(from, d)).sum(),
@@ -406,7 +407,7 @@ impl Dawl {
             };
             let by_link = (gets(d) - received).max(gives(d) - sent);
             let directly = sent.max(received);
-            by_link as f64 / self.link(d) + self.direct.map_or(0.0, |rate| directly as f64 / rate)
+            by_link as f64 / self.link(d) + direct.map_or(0.0, |rate| directly as f64 / rate)
         };
         devices.clone().map(seconds).collect()
     }

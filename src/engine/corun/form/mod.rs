@@ -45,6 +45,11 @@ pub trait Form {
         false
     }
 
+    /// Whether units that move go that way, too.
+    fn moves_directly(&self) -> bool {
+        false
+    }
+
     /// Writes the first version, or a later one that other nodes have left, into host memory,
     /// and what devices need of it in any case. Devices hold nothing afterwards.
     fn fill(&mut self, context: &mut Context, later: Option<&Later>) -> Result<(), CorunError>;

@@ -251,6 +251,7 @@ pub fn divided(
         direct: None,
         published: 0.0,
         runs_ahead: true,
+        moves_directly: true,
         bus: None,
     };
     let plan = strategy.build(&setup)?.plan(0);

@@ -243,6 +243,10 @@ impl Form for GridForm<'_> {
         true
     }
 
+    fn moves_directly(&self) -> bool {
+        true
+    }
+
     fn runs_ahead(&self, _several: bool) -> bool {
         true
     }
