@@ -14,7 +14,6 @@ pub mod cluster;
 pub mod expression;
 pub mod graph;
 pub mod matrix;
-pub mod parts;
 pub mod policy;
 pub mod residency;
 pub mod spread;

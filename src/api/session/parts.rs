@@ -24,7 +24,7 @@ pub fn parts(devices: &[Device]) -> Vec<Vec<usize>> {
     let (others, mut own): (Vec<usize>, Vec<usize>) =
         (0..devices.len()).partition(|device| devices[*device].shares_host_memory);
     own.sort_by_key(|device| std::cmp::Reverse(devices[*device].compute_units));
-    pdawl_core::parts::parts(&own, &others, |one, other| {
+    crate::balance::parts::parts(&own, &others, |one, other| {
         devices[one].is_like(&devices[other])
     })
 }

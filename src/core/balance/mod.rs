@@ -31,6 +31,7 @@ pub mod fixed;
 #[cfg(test)]
 mod fixtures;
 pub mod guided;
+pub mod parts;
 pub mod pdawl;
 pub mod planned;
 pub mod strategy;

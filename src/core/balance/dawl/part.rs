@@ -7,7 +7,7 @@
 use super::Dawl;
 use super::partition::Partition;
 use super::shares::DISTINCT;
-use crate::parts::parts;
+use crate::balance::parts::parts;
 
 /// Devices that gain less than this are left out: estimates are no better.
 const MARGINAL: f64 = 0.03;
