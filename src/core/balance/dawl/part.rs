@@ -148,7 +148,7 @@ impl Dawl {
         };
         let latency = copies * latency;
         match self.direct.filter(|_| !has_pool) {
-            Some(direct) => summing.max(latency + received / direct),
+            Some(direct) => summing + latency + received / direct,
             None => {
                 let volume = sent + received;
                 let bus = self.bus.map_or(0.0, |bus| holders as f64 * volume / bus);
