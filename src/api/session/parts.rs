@@ -93,7 +93,7 @@ fn fewest(devices: usize, parts: &[Expected]) -> Option<[Expected; 2]> {
 }
 
 /// The same by runs, where nobody knows what tasks take together: of all devices, and of single
-/// ones while trials take no longer than [`TRIALS`]. `seconds` runs a problem.
+/// ones while trials take little time. `seconds` runs a problem.
 ///
 /// # Errors
 /// Those of `seconds`.
