@@ -131,13 +131,21 @@ fn cell(random: &mut fastrand::Rng) -> (String, Vec<String>, bool) {
     )
 }
 
-/// Seconds; `None` for a part that has too little memory.
+/// Seconds; `None` for a part that has too little memory, and says so.
 fn seconds(line: &str) -> Option<f64> {
     let ran = pdawl(&format!("{line} --format json"))
         .output()
         .expect("it starts");
-    let report: Value = serde_json::from_slice(&ran.stdout).ok()?;
-    report["seconds"].as_f64()
+    if ran.status.code() == Some(1) {
+        let said = String::from_utf8_lossy(&ran.stderr);
+        assert!(said.contains("memory"), "{line}: {said}");
+        return None;
+    }
+    assert!(ran.status.success(), "{line}: {:?}", ran.status);
+    let report: Value = serde_json::from_slice(&ran.stdout).expect("a report");
+    let seconds = report["seconds"].as_f64().expect("seconds");
+    assert!(seconds > 0.0, "{line}: {seconds}");
+    Some(seconds)
 }
 
 /// The goal is 1.05 in 99 of 100 cells and 1.15 in all.
@@ -153,6 +161,7 @@ fn a_run_is_hardly_slower_than_its_best_part() {
                 .iter()
                 .map(|part| seconds(&format!("{run} --devices {part}")));
             let best = of_parts.flatten().fold(f64::INFINITY, f64::min);
+            assert!(best.is_finite(), "no part runs {run}");
             let ratio = seconds(run).expect("it runs on all devices") / best;
             let (run, is_divided) = (run.clone(), *is_divided);
             cells.lock().expect("no panic").push(Cell {
