@@ -1,5 +1,6 @@
 //! Which devices take part in a run of tasks: a part of them may be faster than all.
 
+use crate::engine::graph::Repetition;
 use crate::machine::Device;
 use crate::policy::{MapError, NamedPolicy, PolicyOptions, Problem, rehearse};
 
@@ -12,8 +13,11 @@ const TASKS_A_SECOND: f64 = 40_000.0;
 /// Devices must be expected to save more than this part of the run: estimates are no better.
 const PAYS: f64 = 0.02;
 
-/// Seconds that trials of parts may take.
+/// Seconds that four runs of all devices may take for parts to be tried.
 const TRIALS: f64 = 0.1;
+/// A first run on a part may take so many times as long as the best so far: it compiles kernels and
+/// allocates.
+const FIRST: f64 = 4.0;
 
 /// Components that a device has begun at once, of which one computes.
 const DEPTH: usize = 8;
@@ -92,26 +96,33 @@ fn fewest(devices: usize, parts: &[Expected]) -> Option<[Expected; 2]> {
     Some([best.clone(), all.clone()])
 }
 
-/// The same by runs, where nobody knows what tasks take together: of all devices, and of single
-/// ones while trials take little time. `seconds` runs a problem.
+/// The same by runs, where nobody knows what tasks take together: of all devices and of single
+/// ones, where four runs take no longer than [`TRIALS`]. `seconds` runs a problem so often, and
+/// gives the least time; none if it was interrupted or lost its devices.
 ///
 /// # Errors
 /// Those of `seconds`.
-pub fn tried<E>(
+pub(super) fn tried<E>(
     devices: usize,
     mut problems: Vec<(Vec<usize>, Problem)>,
-    seconds: &mut dyn FnMut(&Problem) -> Result<f64, E>,
+    seconds: &mut dyn FnMut(&Problem, &Repetition) -> Result<Option<f64>, E>,
 ) -> Result<Option<[Expected; 2]>, E> {
     problems.retain(|(part, _)| part.len() == 1 || part.len() == devices);
-    let bound = |problem: &Problem| least(problem).unwrap_or(f64::INFINITY);
-    problems.sort_by(|(_, one), (_, other)| bound(one).total_cmp(&bound(other)));
-    let (mut spent, mut tried) = (0.0, Vec::new());
+    // All first: they tell how long runs are.
+    problems.sort_by_key(|(part, _)| std::cmp::Reverse(part.len()));
+    let (mut least, mut tried) = (TRIALS / 4.0, Vec::new());
     for (part, problem) in problems {
-        if part.len() < devices && spent + bound(&problem) > TRIALS {
-            continue;
+        let once = seconds(&problem, &Repetition::ONCE)?;
+        let is_short = once.is_some_and(|once| once <= FIRST * least);
+        match (is_short, part.len() == devices) {
+            (true, _) => {}
+            (false, true) => return Ok(None),
+            (false, false) => continue,
         }
-        let seconds = seconds(&problem)?;
-        spent += seconds;
+        let Some(seconds) = seconds(&problem, &Repetition::TRIALS)? else {
+            return Ok(None);
+        };
+        least = least.min(seconds);
         tried.push(Expected { part, seconds });
     }
     tried.sort_by_key(|one| one.part.len());
@@ -170,4 +181,54 @@ pub fn note(devices: &[Device], [best, all]: &[Expected; 2], how: &str) -> Strin
 
 fn milliseconds(seconds: f64) -> String {
     format!("{:.3} ms", 1e3 * seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What trials choose of two devices and both, whose first runs and later ones take so long.
+    fn chosen(runs: [Option<[f64; 2]>; 3]) -> (Option<Vec<usize>>, usize) {
+        // The number of views tells which it is.
+        let of = |part: &[usize], number: usize| {
+            let views = (0..number).map(|view| (view, Vec::new())).collect();
+            let problem = Problem {
+                views,
+                ..Problem::default()
+            };
+            (part.to_vec(), problem)
+        };
+        let problems = vec![of(&[0], 0), of(&[1], 1), of(&[0, 1], 2)];
+        let mut count = 0;
+        let mut seconds = |problem: &Problem, repetition: &Repetition| {
+            count += 1;
+            let run = runs[problem.views.len()];
+            let later = usize::from(repetition.warms_up);
+            Ok::<_, ()>(run.map(|run| run[later]))
+        };
+        let best = tried(2, problems, &mut seconds).expect("no error");
+        (best.map(|[best, _]| best.part), count)
+    }
+
+    #[test]
+    fn the_fewest_devices_that_are_fastest_in_trials_take_part() {
+        let (slow, fast) = (Some([4e-3, 2e-3]), Some([3e-3, 1e-3]));
+        assert_eq!(chosen([slow, fast, slow]), (Some(vec![1]), 6));
+        assert_eq!(chosen([slow, slow, fast]), (None, 6));
+        // A tie is for the fewest.
+        assert_eq!(chosen([slow, fast, fast]).0, Some(vec![1]));
+    }
+
+    #[test]
+    fn long_runs_and_slow_devices_are_not_tried_again() {
+        let long = Some([10.0, 10.0]);
+        assert_eq!(chosen([long, long, long]), (None, 1));
+        let fast = Some([1e-3, 1e-3]);
+        assert_eq!(chosen([long, fast, fast]), (Some(vec![1]), 5));
+    }
+
+    #[test]
+    fn interrupted_trials_choose_nothing() {
+        assert_eq!(chosen([None, None, None]), (None, 1));
+    }
 }

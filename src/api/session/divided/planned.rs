@@ -62,9 +62,15 @@ pub fn plans(
         work: &|| step(work, divided.supersteps.size()),
         gpu_memory: divided.gpu_memory,
     };
+    let is_open = matches!(divided.sharing, Sharing::Default | Sharing::Adaptive);
+    let exchanges = matches!(&divided.work, Work::Product(spmv) if spmv.iterates());
     let mut warn = |broken: &str| notes.push(broken.to_owned());
     let found = match &divided.model {
         ModelChoice::None => Err(NoModel::unwanted()),
+        ModelChoice::Fitting if is_open && exchanges => Err(NoModel {
+            what: "models know nothing of the results that devices exchange here".to_owned(),
+            remedy: None,
+        }),
         ModelChoice::Fitting => search.find(None, &mut warn),
         ModelChoice::Named(bundle) => match search.find(Some((**bundle).clone()), &mut warn) {
             Err(why) => return Err(missing(&why)),
@@ -116,11 +122,6 @@ pub fn step(work: &Work, superstep: u32) -> Result<StepWork, String> {
         (Work::Stencil(_), size) => Err(format!(
             "models predict steps with a barrier after each, not --superstep {size}"
         )),
-        (Work::Product(spmv), _) if spmv.iterates() => Err(
-            "models predict products of one vector, not of those before (results that devices \
-             exchange)"
-                .to_owned(),
-        ),
         (Work::Product(spmv), _) => Ok(StepWork::of_product(spmv)),
         (Work::Kernel { user, .. }, _) => {
             let codelet = user.codelet();

@@ -323,50 +323,21 @@ impl Session {
         let (graph, memory) = (&job.graph, options.gpu_memory);
         let mut division = Division::new(runtime, graph, Arc::clone(&components), &times, memory)?;
         let chosen = match (&options.part, may_choose) {
-            (TakingPart::Known(part), _) => part.clone(),
+            (TakingPart::Known(part), _) => Ok(part.clone()),
             (TakingPart::Open, Some(policy)) => {
-                let of_all = division.problem.clone();
-                let problems = parts::parts(&devices).into_iter().filter_map(|part| {
-                    let problem = parts::of_part(of_all.clone(), &part)?;
-                    Some((part, problem))
-                });
-                match job.placed {
-                    Placed::Set(_) => {
-                        parts::best(devices.len(), policy, &options.of_policy(true), problems)?
-                    }
-                    _ => {
-                        let of_policy = options.of_policy(false);
-                        let untraced = Options {
-                            trace: false,
-                            ..engine.clone()
-                        };
-                        let mut seconds = |problem: &Problem| {
-                            division.problem.clone_from(problem);
-                            let make = |problem| policy.policy(problem, &of_policy);
-                            let mut control = Control {
-                                stop,
-                                progress: &mut |_, _| {},
-                            };
-                            let (trials, untraced) = (&Repetition::TRIALS, &untraced);
-                            let ran =
-                                division.repeat(runtime, make, untraced, trials, &mut control);
-                            match ran {
-                                Err(GraphRunError::Lost { .. }) => Ok(f64::INFINITY),
-                                ran => {
-                                    let timed = ran?.timed;
-                                    let timed = timed.iter().map(|run| run.seconds);
-                                    Ok::<_, Error>(timed.fold(f64::INFINITY, f64::min))
-                                }
-                            }
-                        };
-                        let problems = problems.collect();
-                        let best = parts::tried(devices.len(), problems, &mut seconds)?;
-                        division.problem = of_all;
-                        best
-                    }
-                }
+                let is_set = matches!(job.placed, Placed::Set(_));
+                let of_policy = (policy, &options.of_policy(is_set));
+                let tried = (!is_set).then_some(&engine);
+                choose(&mut division, runtime, of_policy, tried, stop)
             }
-            (TakingPart::Open, None) => None,
+            (TakingPart::Open, None) => Ok(None),
+        };
+        let chosen = match chosen {
+            Ok(chosen) => chosen,
+            Err(error) => {
+                division.release(runtime);
+                return Err(error);
+            }
         };
         let of_part =
             |[best, _]: &[Expected; 2]| parts::of_part(division.problem.clone(), &best.part);
@@ -598,6 +569,48 @@ impl GraphJob {
         };
         Ok(division.repeat(runtime, make, engine, &repeats, &mut control)?)
     }
+}
+
+/// The part of a division that is expected to be fastest, or that was in trials, if it is to be
+/// tried as the engine runs it.
+fn choose(
+    division: &mut Division,
+    runtime: &mut dyn Runtime,
+    (policy, of_policy): (NamedPolicy, &PolicyOptions),
+    tried: Option<&Options>,
+    stop: &AtomicBool,
+) -> Result<Option<[Expected; 2]>, Error> {
+    let devices = runtime.devices().to_vec();
+    let of_all = division.problem.clone();
+    let problems = parts::parts(&devices).into_iter().filter_map(|part| {
+        let problem = parts::of_part(of_all.clone(), &part)?;
+        Some((part, problem))
+    });
+    let Some(engine) = tried else {
+        return Ok(parts::best(devices.len(), policy, of_policy, problems)?);
+    };
+    let untraced = Options {
+        trace: false,
+        ..engine.clone()
+    };
+    let mut seconds = |problem: &Problem, runs: &Repetition| {
+        division.problem.clone_from(problem);
+        let make = |problem| policy.policy(problem, of_policy);
+        let mut control = Control {
+            stop,
+            progress: &mut |_, _| {},
+        };
+        match division.repeat(runtime, make, &untraced, runs, &mut control) {
+            Err(GraphRunError::Lost { .. }) => Ok::<_, Error>(None),
+            ran => {
+                let timed = ran?.timed;
+                Ok(timed.iter().map(|run| run.seconds).reduce(f64::min))
+            }
+        }
+    };
+    let best = parts::tried(devices.len(), problems.collect(), &mut seconds);
+    division.problem = of_all;
+    best
 }
 
 /// Searches for the best map and queues, if that is wanted, and takes them.

@@ -243,3 +243,103 @@ impl Dawl {
 fn working(part: &Part) -> impl Iterator<Item = usize> {
     (0..part.len()).filter(|device| part[*device])
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Part;
+    use crate::balance::fixtures::{cpu, gpu, setup};
+    use crate::balance::{Balancer, Dawl, DeviceView, Overhead, Probe, ProbeKind, Setup};
+
+    /// A CPU and two GPUs with links of a unit a second and latencies of 2 s.
+    fn three() -> Setup {
+        let gpu = DeviceView {
+            latency: 2.0,
+            ..gpu(1000, 1e-6)
+        };
+        Setup {
+            published: 3.0,
+            ..setup(1000, vec![cpu(), gpu.clone(), gpu])
+        }
+    }
+
+    fn part(works: [u8; 3]) -> Part {
+        works.iter().map(|works| *works > 0).collect()
+    }
+
+    #[test]
+    fn neighbours_exchange_edges_through_the_host_or_directly() {
+        let exchange = |setup: &Setup, works| Dawl::new(setup).exchange(&part(works), 1);
+        let through = three();
+        // An edge out and one in, each after its latency; two edges of a device in between.
+        assert_eq!(exchange(&through, [0, 1, 1]), 2.0 * 2.0 + 6.0);
+        assert_eq!(exchange(&through, [1, 1, 1]), 2.0 * (2.0 * 2.0) + 12.0);
+        let slow = Setup {
+            bus: Some(0.5),
+            ..three()
+        };
+        assert_eq!(exchange(&slow, [0, 1, 1]), 2.0 * 2.0 + 2.0 * 6.0 / 0.5);
+        let direct = Setup {
+            direct: Some(6.0),
+            ..three()
+        };
+        assert_eq!(exchange(&direct, [0, 1, 1]), 2.0 + 0.5);
+        assert_eq!(exchange(&direct, [1, 1, 0]), 2.0 * 2.0 + 6.0);
+    }
+
+    #[test]
+    fn a_device_alone_exchanges_only_what_a_barrier_sums() {
+        let mut setup = three();
+        assert_eq!(Dawl::new(&setup).exchange(&part([0, 1, 0]), 1), 0.0);
+        setup.runs_ahead = false;
+        assert_eq!(Dawl::new(&setup).exchange(&part([0, 1, 0]), 1), 4.0);
+    }
+
+    #[test]
+    fn vectors_pass_whole() {
+        let setup = Setup {
+            published: 90.0,
+            direct: Some(10.0),
+            ..three()
+        };
+        // Of 100 units' worth, the half of the other, directly; or own half out and the half in.
+        let dawl = Dawl::new(&setup);
+        assert!((dawl.exchange(&part([0, 1, 1]), 1) - (2.0 + 5.0)).abs() < 1e-9);
+        assert!((dawl.exchange(&part([1, 1, 0]), 1) - (4.0 + 100.0)).abs() < 1e-9);
+    }
+
+    /// The devices that work in the first step of a run by probes: GPUs of so many units a second,
+    /// a slow CPU.
+    fn chosen(setup: &Setup, rate: f64) -> Vec<bool> {
+        let mut dawl = Dawl::new(setup);
+        for device in 0..3 {
+            let (kind, rate) = match device {
+                0 => (ProbeKind::Alone, 1e-3 * rate),
+                _ => (ProbeKind::Held, rate),
+            };
+            dawl.overhead(&Overhead {
+                device,
+                barrier: 0.1,
+                enqueue: 0.0,
+            });
+            dawl.probed(&Probe {
+                device,
+                kind,
+                units: 100,
+                more_launches: 0,
+                seconds: 100.0 / rate,
+                again: false,
+            });
+        }
+        let plan = dawl.plan(0);
+        (plan.held.iter().zip(&plan.pooled))
+            .map(|(held, pooled)| held + pooled > 0)
+            .collect()
+    }
+
+    #[test]
+    fn another_device_takes_part_where_it_gains_more_than_the_exchange_costs() {
+        // Alone 1000 s or 10 s; together half of it and 10.1 s more.
+        assert_eq!(chosen(&three(), 1.0), [false, true, true]);
+        assert_eq!(chosen(&three(), 100.0), [false, true, false]);
+    }
+}
