@@ -55,6 +55,10 @@ pub struct MachineArgs {
     #[arg(long, value_name = "SIZE")]
     pub host_memory: Option<ByteSize>,
 
+    /// Decide as if no run of this kind had been measured here
+    #[arg(long)]
+    pub fresh: bool,
+
     /// Inject a fault into a simulated device, such as gpu0:slow:2@10
     ///
     /// DEVICE:slow:FACTOR@STEP, DEVICE:lost@STEP, DEVICE:back@STEP,
@@ -79,6 +83,7 @@ impl MachineArgs {
             machine: None,
             node: Some(Box::new(machine)),
             gpu_memory: None,
+            fresh: false,
             host_memory: None,
             fault: Vec::new(),
             noise,

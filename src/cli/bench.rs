@@ -230,6 +230,8 @@ fn once(words: &[String], stop: &AtomicBool) -> Result<Option<Value>, Failure> {
     };
     let mut process = Command::new(std::env::current_exe().map_err(unable)?);
     process.args(words).args(["--format", "json"]);
+    // Runs are compared, so none may learn from another.
+    process.env("PDAWL_ROWS", "off");
     process.stdin(Stdio::null()).stdout(Stdio::piped());
     let (_, output) = attended(&mut process).map_err(unable)?;
     // An interrupted run is not one of its options, though it may have a report.

@@ -30,6 +30,8 @@ pub fn options(args: &MachineArgs, named: Option<NamedMachine>, needs: Needs) ->
         data: needs.data,
         seed: needs.seed,
         noise: args.noise,
+        kept: None,
+        fresh: args.fresh,
     }
 }
 

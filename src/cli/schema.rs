@@ -134,7 +134,10 @@ fn all() -> Vec<SchemaEntry> {
         SchemaEntry::of::<Report>("run"),
         SchemaEntry::of::<Bench>("bench"),
         SchemaEntry::file::<ExecReport>(exec::FORMAT, "exec, on standard error or in --report"),
-        SchemaEntry::file::<KernelsFile>(kernels::FORMAT, "the file that exec keeps"),
+        SchemaEntry::file::<KernelsFile>(
+            kernels::FORMAT,
+            "the file that exec and runs keep, model show",
+        ),
         SchemaEntry::of::<PredictionReport>("predict"),
         SchemaEntry::of::<ProfileReport>("profile"),
         SchemaEntry::of::<TrainingReport>("train"),

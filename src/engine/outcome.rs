@@ -108,6 +108,8 @@ pub struct Outcome {
     pub change: Option<f64>,
     /// What the user should know of the run.
     pub notes: Vec<String>,
+    /// Parts of the devices, and the seconds that the balancer expected of a step with each.
+    pub considered: Vec<(Vec<usize>, f64)>,
     /// What the balancer tells of its cost model, if it works with one.
     pub model: Option<Account>,
     /// Seconds from ready to start, summed over a device's commands, by device;

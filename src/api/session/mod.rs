@@ -29,6 +29,7 @@ pub mod nodes;
 mod number;
 mod parts;
 mod product;
+mod rows;
 mod run;
 pub mod specified;
 pub mod this_machine;
@@ -57,11 +58,10 @@ pub use half::{bf16, f16};
 pub use kernel::{Kernel, KernelRun};
 pub use nodes::{ClusterOptions, Nodes, ResultError, Results as ProgramResults};
 pub use number::{Factor, Number};
-pub use parts::{Expected, TakingPart};
+pub use parts::{Chosen, Expected, TakingPart};
 pub use product::SparseMatrix;
 pub use run::Run;
 
-use arrays::KnownTasks;
 use devices::OpenDevices;
 use divided::{ModelChoice, Sharing};
 use product::OpenProduct;
@@ -92,7 +92,6 @@ pub struct Session {
     gpu_memory: Option<u64>,
     /// The matrix of the last product, which is still on the devices.
     product: Option<OpenProduct>,
-    known_tasks: Option<KnownTasks>,
     /// The devices for kernels in OpenCL C, if there are others.
     kernel_devices: Option<OpenDevices>,
     /// Whether a run has panicked: what the devices still do is not known.
@@ -182,11 +181,10 @@ impl Session {
         Ok(Self {
             data,
             devices,
-            sharing: Sharing::By(Strategy::Dawl),
+            sharing: Sharing::Adaptive,
             stop: Stop::default(),
             gpu_memory: None,
             product: None,
-            known_tasks: None,
             kernel_devices: None,
             panicked: Arc::default(),
         })

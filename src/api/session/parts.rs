@@ -45,22 +45,41 @@ pub struct Expected {
 pub enum TakingPart {
     /// Those that are expected to be fastest.
     Open,
-    /// A part and what is expected of it and of all, or all.
-    Known(Option<[Expected; 2]>),
+    Known(Chosen),
 }
 
-/// The part that is expected to be fastest, if that is not all devices, and what all are expected
-/// to take. `problems` has the parts of so many devices and their problems, in which other devices
-/// can run nothing.
+/// A part of the devices, and why it was chosen.
+#[derive(Clone, Debug)]
+pub struct Chosen {
+    pub part: Vec<usize>,
+    /// What was expected of it and of others.
+    pub expected: Vec<Expected>,
+    /// What reports say of it.
+    pub note: Option<String>,
+}
+
+impl Chosen {
+    /// All of so many devices.
+    pub fn all(devices: usize) -> Self {
+        Self {
+            part: (0..devices).collect(),
+            expected: Vec::new(),
+            note: None,
+        }
+    }
+}
+
+/// The part that is expected to be fastest. `problems` has the parts of the devices and their
+/// problems, in which other devices can run nothing.
 ///
 /// # Errors
 /// A policy that cannot be made.
 pub fn best(
-    devices: usize,
+    devices: &[Device],
     policy: NamedPolicy,
     options: &PolicyOptions,
     problems: impl Iterator<Item = (Vec<usize>, Problem)>,
-) -> Result<Option<[Expected; 2]>, MapError> {
+) -> Result<Chosen, MapError> {
     let of_parts = problems.filter_map(|(part, problem)| Some((least(&problem)?, part, problem)));
     let mut of_parts: Vec<(f64, Vec<usize>, Problem)> = of_parts.collect();
     // Few devices first: they are rehearsed soonest.
@@ -72,7 +91,7 @@ pub fn best(
         let most = TASKS.max(TASKS_A_SECOND * least);
         let is_dear = rehearsed.len() >= ALWAYS && tasks + problem.tasks.len() as f64 > most;
         // What all devices take is told in any case.
-        if part.len() < devices && (is_dear || bound >= least) {
+        if part.len() < devices.len() && (is_dear || bound >= least) {
             continue;
         }
         tasks += problem.tasks.len() as f64;
@@ -82,18 +101,29 @@ pub fn best(
             rehearsed.push(Expected { part, seconds });
         }
     }
-    Ok(fewest(devices, &rehearsed))
+    Ok(fewest(devices, rehearsed, "expected"))
 }
 
-/// The first part of those that are as good as the best, which has the fewest devices, and what
-/// all take, if that is another one.
-fn fewest(devices: usize, parts: &[Expected]) -> Option<[Expected; 2]> {
+/// The first part of those that are as good as the best, which has the fewest devices, and `how`
+/// that is known.
+fn fewest(devices: &[Device], parts: Vec<Expected>, how: &str) -> Chosen {
     let least = parts.iter().map(|one| one.seconds);
     let least = least.fold(f64::INFINITY, f64::min);
-    let all = parts.iter().find(|one| one.part.len() == devices)?;
+    let all = parts.iter().find(|one| one.part.len() == devices.len());
     let mut good = (parts.iter()).filter(|one| one.seconds * (1.0 - PAYS) <= least);
-    let best = good.next().filter(|best| best.part.len() < devices)?;
-    Some([best.clone(), all.clone()])
+    let best = good.next().filter(|best| best.part.len() < devices.len());
+    let Some((best, all)) = best.zip(all) else {
+        return Chosen {
+            expected: parts,
+            ..Chosen::all(devices.len())
+        };
+    };
+    let seconds = [best.seconds, all.seconds].map(Some);
+    Chosen {
+        part: best.part.clone(),
+        note: Some(note(devices, &best.part, seconds, how)),
+        expected: parts,
+    }
 }
 
 /// The same by runs, where nobody knows what tasks take together: of all devices and of single
@@ -103,30 +133,31 @@ fn fewest(devices: usize, parts: &[Expected]) -> Option<[Expected; 2]> {
 /// # Errors
 /// Those of `seconds`.
 pub(super) fn tried<E>(
-    devices: usize,
+    devices: &[Device],
     mut problems: Vec<(Vec<usize>, Problem)>,
-    seconds: &mut dyn FnMut(&Problem, &Repetition) -> Result<Option<f64>, E>,
-) -> Result<Option<[Expected; 2]>, E> {
-    problems.retain(|(part, _)| part.len() == 1 || part.len() == devices);
+    mut seconds: impl FnMut(&Problem, &Repetition) -> Result<Option<f64>, E>,
+) -> Result<Chosen, E> {
+    let all = Chosen::all(devices.len());
+    problems.retain(|(part, _)| part.len() == 1 || part.len() == devices.len());
     // All first: they tell how long runs are.
     problems.sort_by_key(|(part, _)| std::cmp::Reverse(part.len()));
     let (mut least, mut tried) = (TRIALS / 4.0, Vec::new());
     for (part, problem) in problems {
         let once = seconds(&problem, &Repetition::ONCE)?;
         let is_short = once.is_some_and(|once| once <= FIRST * least);
-        match (is_short, part.len() == devices) {
+        match (is_short, part.len() == devices.len()) {
             (true, _) => {}
-            (false, true) => return Ok(None),
+            (false, true) => return Ok(all),
             (false, false) => continue,
         }
         let Some(seconds) = seconds(&problem, &Repetition::TRIALS)? else {
-            return Ok(None);
+            return Ok(all);
         };
         least = least.min(seconds);
         tried.push(Expected { part, seconds });
     }
     tried.sort_by_key(|one| one.part.len());
-    Ok(fewest(devices, &tried))
+    Ok(fewest(devices, tried, "measured"))
 }
 
 /// The problem of a part: other devices can run nothing. None if a task has no device then.
@@ -158,37 +189,37 @@ fn least(problem: &Problem) -> Option<f64> {
     all.is_finite().then_some(all)
 }
 
-/// What a report says of devices that have no part, and `how` it is known.
-pub fn note(devices: &[Device], [best, all]: &[Expected; 2], how: &str) -> String {
+/// What a report says of the part that is chosen, the seconds of it and of all devices, if they are
+/// known, and `how`.
+pub fn note(
+    devices: &[Device],
+    part: &[usize],
+    [best, all]: [Option<f64>; 2],
+    how: &str,
+) -> String {
     let names = |part: &[usize]| -> String {
-        let names: Vec<&str> = part
-            .iter()
-            .map(|device| devices[*device].name.as_str())
-            .collect();
-        names.join(", ")
+        let names = part.iter().map(|device| devices[*device].name.as_str());
+        names.collect::<Vec<_>>().join(", ")
     };
-    let rest: Vec<usize> = (0..devices.len())
-        .filter(|d| !best.part.contains(d))
-        .collect();
-    format!(
-        "{} without a part: {} {how} on {}, {} on all",
-        names(&rest),
-        milliseconds(best.seconds),
-        names(&best.part),
-        milliseconds(all.seconds)
-    )
-}
-
-fn milliseconds(seconds: f64) -> String {
-    format!("{:.3} ms", 1e3 * seconds)
+    let milliseconds =
+        |seconds: Option<f64>| seconds.map(|seconds| format!("{:.3} ms", 1e3 * seconds));
+    let best = milliseconds(best).unwrap_or_default();
+    let rest: Vec<usize> = (0..devices.len()).filter(|d| !part.contains(d)).collect();
+    if rest.is_empty() {
+        return format!("all devices take part: {best} {how}");
+    }
+    let all = milliseconds(all).map_or(String::new(), |all| format!(", {all} on all"));
+    let (rest, part) = (names(&rest), names(part));
+    format!("{rest} without a part: {best} {how} on {part}{all}")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::RuntimeKind;
 
     /// What trials choose of two devices and both, whose first runs and later ones take so long.
-    fn chosen(runs: [Option<[f64; 2]>; 3]) -> (Option<Vec<usize>>, usize) {
+    fn chosen(runs: [Option<[f64; 2]>; 3]) -> (Vec<usize>, usize) {
         // The number of views tells which it is.
         let of = |part: &[usize], number: usize| {
             let views = (0..number).map(|view| (view, Vec::new())).collect();
@@ -206,29 +237,32 @@ mod tests {
             let later = usize::from(repetition.warms_up);
             Ok::<_, ()>(run.map(|run| run[later]))
         };
-        let best = tried(2, problems, &mut seconds).expect("no error");
-        (best.map(|[best, _]| best.part), count)
+        let pool =
+            |name: &str| Device::host_pool(RuntimeKind::Host, name.to_owned(), String::new(), 1, 1);
+        let devices = ["host:1", "host:2"].map(pool);
+        let chosen = tried(&devices, problems, &mut seconds).expect("no error");
+        (chosen.part, count)
     }
 
     #[test]
     fn the_fewest_devices_that_are_fastest_in_trials_take_part() {
         let (slow, fast) = (Some([4e-3, 2e-3]), Some([3e-3, 1e-3]));
-        assert_eq!(chosen([slow, fast, slow]), (Some(vec![1]), 6));
-        assert_eq!(chosen([slow, slow, fast]), (None, 6));
+        assert_eq!(chosen([slow, fast, slow]), (vec![1], 6));
+        assert_eq!(chosen([slow, slow, fast]), (vec![0, 1], 6));
         // A tie is for the fewest.
-        assert_eq!(chosen([slow, fast, fast]).0, Some(vec![1]));
+        assert_eq!(chosen([slow, fast, fast]).0, [1]);
     }
 
     #[test]
     fn long_runs_and_slow_devices_are_not_tried_again() {
         let long = Some([10.0, 10.0]);
-        assert_eq!(chosen([long, long, long]), (None, 1));
+        assert_eq!(chosen([long, long, long]), (vec![0, 1], 1));
         let fast = Some([1e-3, 1e-3]);
-        assert_eq!(chosen([long, fast, fast]), (Some(vec![1]), 5));
+        assert_eq!(chosen([long, fast, fast]), (vec![1], 5));
     }
 
     #[test]
     fn interrupted_trials_choose_nothing() {
-        assert_eq!(chosen([None, None, None]), (None, 1));
+        assert_eq!(chosen([None, None, None]), (vec![0, 1], 1));
     }
 }

@@ -11,6 +11,7 @@ use crate::codelet::copy;
 use crate::engine;
 use crate::engine::measure::{MachineDescription, MeasureOptions};
 use crate::machine::{Device, DeviceKind, Host, MachineFile};
+use crate::profile::kernels::{KernelProfiles, KernelProfilesError, path_of_user};
 use crate::runtime::select::{self, Selection};
 use crate::runtime::{RuntimeError, cuda, opencl};
 
@@ -140,6 +141,15 @@ pub fn measure(
         options,
         progress,
     )?)
+}
+
+/// What is known of kernels and runs on this machine.
+///
+/// # Errors
+/// As [`KernelProfiles::open`].
+pub fn kept() -> Result<KernelProfiles, KernelProfilesError> {
+    let here = fingerprint();
+    KernelProfiles::open(path_of_user(&here)?, &here)
 }
 
 /// The devices beside the host's, as they are opened where none are named.

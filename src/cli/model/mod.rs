@@ -5,7 +5,8 @@ use std::path::Path;
 use clap::Subcommand;
 use pdawl_api::model::ModelStore;
 use pdawl_api::model::store::ModelStoreError;
-use pdawl_api::report::model::{ListReport, Listed, show as show_report};
+use pdawl_api::report::model::{ListReport, Listed, known, show as show_report};
+use pdawl_api::session::this_machine;
 use pdawl_profiler::bundle::Bundle;
 
 use crate::args::Format;
@@ -37,15 +38,18 @@ enum ModelCommand {
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
-    /// Show a model, how it was chosen and how good it is
+    /// Show a model, how it was chosen and how good it is; or what runs took on this machine
+    ///
+    /// Later runs of a kind begin on the devices on which it was fastest.
     #[command(
-        after_help = "Examples:\n  pdawl model show k40\n  pdawl model show k40 --format json"
+        after_help = "Examples:\n  pdawl model show k40\n  pdawl model show k40 --format json\n  \
+                      pdawl model show"
     )]
     Show {
-        /// As `pdawl model list` shows it, or a file
+        /// As `pdawl model list` shows it, or a file; without it, the runs that were measured
         #[arg(value_name = "NAME|FILE")]
-        model: String,
-        /// Text, or JSON as in the model's file
+        model: Option<String>,
+        /// Text, or JSON as in the file
         #[arg(long, value_enum, default_value_t)]
         format: Format,
     },
@@ -78,7 +82,10 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let store = ModelStore::of_user();
     match &args.what {
         ModelCommand::List { format } => list(&store, *format),
-        ModelCommand::Show { model, format } => show(&store, model, *format),
+        ModelCommand::Show { model, format } => match model {
+            Some(model) => show(&store, model, *format),
+            None => show_runs(*format),
+        },
         ModelCommand::Export(args) => exchange::export(&store, args),
         ModelCommand::Import(args) => exchange::import(&store, args),
         ModelCommand::Check(args) => check::run(&store, args),
@@ -104,6 +111,17 @@ fn show(store: &ModelStore, model: &str, format: Format) -> Result<(), Failure> 
     match format {
         Format::Text => terminal::print(&show_report::render(&bundle, &name, &place)),
         Format::Json => terminal::print(&bundle.to_text().map_err(Failure::of)?),
+    }
+}
+
+fn show_runs(format: Format) -> Result<(), Failure> {
+    let profiles = this_machine::kept().map_err(Failure::of)?;
+    match format {
+        Format::Text => terminal::print(&known::render(&profiles.file().runs)),
+        Format::Json => {
+            let text = serde_json::to_string_pretty(profiles.file()).map_err(Failure::of)?;
+            terminal::print(&(text + "\n"))
+        }
     }
 }
 

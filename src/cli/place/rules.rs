@@ -155,6 +155,12 @@ const RULES: &[Rule] = &[
         ..ANY
     },
     Rule {
+        options: &["fresh"],
+        at: &[Simulated, OneNode, Cluster, Nodes],
+        purpose: "runs on this machine's devices, which alone are kept",
+        ..ANY
+    },
+    Rule {
         options: &["spread", "prefetch", "placement"],
         at: ONE_MACHINE,
         purpose: "a run over several nodes",

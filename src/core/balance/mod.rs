@@ -113,6 +113,17 @@ pub struct StepPlan {
     pub pooled: Vec<u64>,
 }
 
+impl StepPlan {
+    /// Whether it divides all units, and no device holds more than it can.
+    pub fn suits(&self, setup: &Setup) -> bool {
+        let (Self { held, pooled }, devices) = (self, &setup.devices);
+        let fits = |d: usize| held[d] <= devices[d].capacity.unwrap_or(0);
+        [held.len(), pooled.len()] == [devices.len(); 2]
+            && held.iter().chain(pooled).sum::<u64>() == setup.units
+            && (0..devices.len()).all(fits)
+    }
+}
+
 /// The state of a step when a device could take a chunk.
 #[derive(Clone, Copy, Debug)]
 pub struct StepState<'a> {
@@ -286,6 +297,12 @@ pub trait Balancer {
     /// all units and need no barrier.
     fn lookahead(&self) -> u32 {
         0
+    }
+
+    /// Parts of the devices that were compared before the first step, and the seconds that a step was
+    /// expected to take with each.
+    fn considered(&self) -> Vec<(Vec<usize>, f64)> {
+        Vec::new()
     }
 
     /// What became of the cost model's predictions, if it works with one.

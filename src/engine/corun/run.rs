@@ -439,6 +439,7 @@ impl<'r, 'w> RunState<'r, 'w> {
         outcome.change = form.change();
         outcome.notes.extend(form.notes());
         outcome.losses = std::mem::take(&mut context.losses);
+        outcome.considered = self.balancer.considered();
         outcome.model = self.balancer.account();
         Ok(self.outcome)
     }

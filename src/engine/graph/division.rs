@@ -63,6 +63,16 @@ pub struct GraphRuns {
     pub ready: Nanos,
 }
 
+impl GraphRuns {
+    /// The seconds of the fastest timed run, if no run was interrupted or lost a device.
+    pub fn took(&self) -> Option<f64> {
+        let is_whole = !self.last.interrupted && self.last.losses.is_empty();
+        let seconds = self.timed.iter().map(|run| run.seconds);
+        let is_whole = is_whole && self.lossy.is_empty();
+        seconds.reduce(f64::min).filter(|_| is_whole)
+    }
+}
+
 /// The seconds of a timed run, and those of the host and of driver calls a kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TimedRun {

@@ -106,7 +106,7 @@ pub fn measure(
 }
 
 /// Both directions alone and together, the latency, and the copy engines.
-fn measure_link(
+pub fn measure_link(
     probe: &mut Probe,
     id: DeviceId,
     memory: &HostMemory,

@@ -4,6 +4,7 @@
 //! machine returns that machine's figures.
 //!
 //! * `probe` runs commands and times them, and computes figures from times;
+//! * `ways` measures links and copies between devices alone, for a first run;
 //! * `host` measures the pool of host cores, and host memory under cores and links, `device` every other device, its
 //!   link, and copies between devices,
 //!   and `stencils` the bandwidth of real kernels relative to a copy;
@@ -16,6 +17,7 @@ mod device;
 mod host;
 mod probe;
 mod stencils;
+mod ways;
 
 #[cfg(test)]
 mod tests;
@@ -31,6 +33,7 @@ use crate::machine::{Device, DeviceKind, DeviceSpec, MachineFile, Noise};
 use crate::runtime::{DeviceId, Runtime, RuntimeError};
 use crate::workload::FirstVersionError;
 use probe::Probe;
+pub use ways::Ways;
 
 /// Why a machine could not be measured.
 #[derive(Debug, Error)]

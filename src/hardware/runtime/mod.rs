@@ -192,6 +192,9 @@ pub trait Devices {
         None
     }
 
+    /// Tells how many bytes a second a device's link carries each way, where nobody knew.
+    fn set_link_bandwidth(&mut self, _device: DeviceId, _bandwidth: f64) {}
+
     /// Chooses how copies go that are submitted from now on.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 
 pub mod adapted;
 pub mod check;
+pub mod known;
 pub mod show;
 
 pub use adapted::AdaptReport;

@@ -16,7 +16,8 @@ use crate::report::run::nodes::report_alone;
 use crate::report::{DenseAsked, Workload};
 use crate::runtime::Runtime;
 use crate::session::graph::{Executed, Progress};
-use crate::session::parts::{self, Expected, TakingPart};
+use crate::session::parts::{self, Chosen, TakingPart};
+use crate::session::rows::Row;
 use crate::session::{Error, GraphJob, GraphOptions, Placed as PlacedBy, Run, Sample, Session};
 use crate::workload::cluster::{Lone, Operation, OperationError, Place, Placed};
 use crate::workload::task_set::Order;
@@ -50,25 +51,6 @@ impl From<GraphOptions> for OperationOptions {
     }
 }
 
-/// The tasks of an operation on all devices. Equal ones take equally long.
-#[derive(PartialEq)]
-struct Tasks {
-    workload: &'static str,
-    /// Its sizes and those of its parts, in words.
-    size: String,
-    /// Whether a part of the devices may run them, and how much of their memory they use.
-    may_choose: bool,
-    memory: Option<u64>,
-}
-
-/// The tasks of the operation that ran last, with the devices that took part, and the tasks'
-/// seconds there.
-pub struct KnownTasks {
-    tasks: Tasks,
-    part: Option<[Expected; 2]>,
-    seconds: KernelSeconds,
-}
-
 impl Session {
     /// Runs an operation; `outputs` take its spaces. A run that `stop` ends early says so in its
     /// report, and has no result. `progress` gets the tasks done, and all.
@@ -99,24 +81,25 @@ impl Session {
         };
         let of_all = placed_on(self.devices())?;
         let policy = self.may_choose(&options.run, NamedPolicy::LOCALITY);
-        let tasks = Tasks {
-            workload: of_all.workload.name(),
-            size: operation.size(&of_all),
-            may_choose: policy.is_some(),
-            memory: options.run.gpu_memory,
-        };
-        let known = self.known_tasks.take().filter(|known| known.tasks == tasks);
-        let (part, seconds) = match (known, policy) {
-            (Some(known), _) => (known.part, Some(known.seconds)),
-            (None, None) => (None, None),
+        let details = format!("{shuffled:?} {:?}", options.run.gpu_memory);
+        let title = format!("{} {}", of_all.workload.name(), operation.size(&of_all));
+        let row = (options.run.is_usual(NamedPolicy::LOCALITY))
+            .then(|| Row::named(&title, &details, self.devices()));
+        let known = row.as_ref().filter(|_| policy.is_some());
+        let known = known.and_then(|row| self.devices.known(row));
+        let (chosen, seconds) = match (known, policy) {
+            (Some(known), _) => (known.chosen(self.devices()), None),
+            (None, None) => (Chosen::all(self.devices().len()), None),
             (None, Some(policy)) => {
                 let run = &options.run;
                 self.best_part(policy, &of_all, &placed_on, (run, shuffled), stop)?
             }
         };
-        let placed = match &part {
-            Some([best, _]) => placed_on(&self.of(&best.part))?,
-            None => of_all,
+        let kept = || self.devices.known_tasks(row.as_ref()?, &chosen.part);
+        let seconds = seconds.or_else(kept);
+        let placed = match chosen.part.len() < self.devices().len() {
+            true => placed_on(&self.of(&chosen.part))?,
+            false => of_all,
         };
         let size = operation.described(&placed, &options.inputs, options.seed);
         let workload = &*placed.workload;
@@ -152,7 +135,7 @@ impl Session {
         let run = GraphOptions {
             // The bounds of a simulated run follow from its trace.
             traced: options.run.traced || simulated,
-            part: TakingPart::Known(part.clone()),
+            part: TakingPart::Known(chosen.clone()),
             ..options.run
         };
         let (window, gpu_memory) = (run.window, run.gpu_memory);
@@ -181,11 +164,10 @@ impl Session {
         let outcome = alone.outcome(&context.machine.name, &ran.last, finished);
         // A run that had ended, but whose result was not looked at.
         ran.last.interrupted |= stop.load(Ordering::Relaxed);
-        self.known_tasks = Some(KnownTasks {
-            tasks,
-            part,
-            seconds,
-        });
+        if let (Some(row), Some(took)) = (row, ran.took()) {
+            let tasks = Some((&chosen.part[..], seconds));
+            self.devices.note(&row, &chosen, (took, Vec::new()), tasks);
+        }
         let measured = MeasuredTasks {
             window,
             gpu_memory_bytes: gpu_memory,
@@ -204,8 +186,7 @@ impl Session {
     }
 
     /// The part of the devices that is expected to run an operation fastest, in tiles that suit it,
-    /// and what all are expected to take, unless all are best; and the seconds of its tasks, if they
-    /// are those of all devices, which run `of_all`.
+    /// and the seconds of its tasks, if they are those of all devices, which run `of_all`.
     fn best_part(
         &mut self,
         policy: NamedPolicy,
@@ -213,13 +194,14 @@ impl Session {
         placed_on: &dyn Fn(&[Device]) -> Result<Placed, OperationError>,
         (run, shuffled): (&GraphOptions, Option<u64>),
         stop: &AtomicBool,
-    ) -> Result<(Option<[Expected; 2]>, Option<KernelSeconds>), Error> {
+    ) -> Result<(Chosen, Option<KernelSeconds>), Error> {
+        let count = self.devices().len();
         let graph_of = |placed: &Placed| -> Option<(Arc<TaskGraph>, Option<Arc<TaskGraph>>)> {
             let alone = Alone::new(&*placed.workload, std::iter::empty(), shuffled, stop).ok()?;
             Some((Arc::clone(alone.graph()), alone.probe(self.devices()).ok()?))
         };
         let Some((graph, Some(few))) = graph_of(of_all) else {
-            return Ok((None, None));
+            return Ok((Chosen::all(count), None));
         };
         self.check_tasks(&graph, run.gpu_memory)?;
         let devices = self.devices().to_vec();
@@ -271,13 +253,9 @@ impl Session {
             let problem = parts::of_part(of_graphs[*graph].clone(), part)?;
             Some((part.clone(), problem))
         });
-        let best = parts::best(devices.len(), policy, &run.of_policy(true), problems)?;
-        let is_known = match &best {
-            Some([best, _]) => of_parts
-                .iter()
-                .any(|(part, graph)| *part == best.part && *graph == 0),
-            None => true,
-        };
+        let best = parts::best(&devices, policy, &run.of_policy(true), problems)?;
+        let is_known = best.part.len() == count
+            || (of_parts.iter()).any(|(part, graph)| *part == best.part && *graph == 0);
         Ok((best, is_known.then_some(seconds)))
     }
 

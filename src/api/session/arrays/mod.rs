@@ -11,7 +11,6 @@ mod nodes;
 mod operations;
 mod run;
 
-pub use alone::KnownTasks;
 pub use alone::OperationOptions;
 pub use matrix::{Complex, DenseMatrix};
 pub use nodes::NodeRun;

@@ -1,38 +1,128 @@
-//! The times of codelets' implementations on this machine's GPUs, kept from run to run.
+//! What is kept from run to run: the times of codelets' implementations on this machine's GPUs, and
+//! those of runs.
 
-use crate::machine::{Device, RuntimeKind};
+use std::path::Path;
+use std::time::{Duration, Instant};
+use std::{env, process};
+
+use crate::engine::graph::kernel_seconds::KernelSeconds;
+use crate::engine::measure::Ways;
+use crate::machine::{Device, Fingerprint, RuntimeKind};
 use crate::profile::kernels::{KernelProfiles, KernelProfilesError, path_of_user};
 use crate::runtime::select::{Libraries, fingerprint, libraries};
 use crate::runtime::{Comparison, Runtime};
+use crate::session::rows::{KnownRun, Row};
+
+/// Names what is to be kept of runs: nothing if it is `off`.
+const ROWS: &str = "PDAWL_ROWS";
+
+/// A file is written at most so often while a session runs, and at its end.
+const EVERY: Duration = Duration::from_secs(10);
 
 /// What the user's file of this machine knows, and what runs have added.
 pub struct KeptTimes {
     profiles: KernelProfiles,
-    /// What was read or noted.
+    /// What was read or noted of implementations.
     known: Vec<Comparison>,
+    /// Whether runs begin with what earlier ones took, whether they add to it, and whether there is
+    /// a file of it.
+    reads_rows: bool,
+    notes_rows: bool,
+    saves: bool,
+    /// When the file was last written; `None` before.
+    saved: Option<Instant>,
+    /// The process that saves: not one that was forked from it.
+    process: u32,
 }
 
 impl KeptTimes {
-    /// Reads the file, if a device has several implementations of a codelet. A file that cannot
-    /// be used is noted; runs then measure, and keep nothing.
-    pub fn of(devices: &[Device], notes: &mut Vec<String>) -> Option<Self> {
-        let is_cuda = |device: &&Device| device.runtime == RuntimeKind::Cuda;
-        let mut devices = devices.iter().filter(is_cuda).peekable();
-        devices.peek().filter(|_| libraries() == Libraries::Auto)?;
+    /// Reads the user's file of this machine, or `file`, if a device has memory of its own. A file
+    /// that cannot be used is noted; runs then measure, and keep nothing. `fresh` runs read nothing
+    /// of earlier ones.
+    pub fn of(
+        devices: &[Device],
+        file: Option<&Path>,
+        fresh: bool,
+        notes: &mut Vec<String>,
+    ) -> Option<Self> {
+        devices.iter().find(|device| !device.shares_host_memory)?;
         let here = fingerprint();
-        let path = path_of_user(&here).map_err(KernelProfilesError::from);
+        let path = match file {
+            Some(file) => Ok(file.to_owned()),
+            None => path_of_user(&here).map_err(KernelProfilesError::from),
+        };
+        let is_cuda = |device: &&Device| device.runtime == RuntimeKind::Cuda;
+        let compared = devices.iter().filter(is_cuda);
+        let keeps_rows = env::var_os(ROWS).is_none_or(|rows| rows != "off");
         match path.and_then(|path| KernelProfiles::open(path, &here)) {
-            Ok(profiles) => Some(Self {
-                known: devices
-                    .flat_map(|device| profiles.comparisons(device))
-                    .collect(),
-                profiles,
-            }),
+            Ok(profiles) => {
+                let mut kept = Self::from(profiles);
+                if libraries() == Libraries::Auto {
+                    let compared = compared.flat_map(|device| kept.profiles.comparisons(device));
+                    kept.known = compared.collect();
+                }
+                kept.reads_rows = keeps_rows && !fresh;
+                kept.notes_rows = keeps_rows;
+                Some(kept)
+            }
             Err(error) => {
                 notes.push(not_kept(&error));
                 None
             }
         }
+    }
+
+    /// What a session alone knows of a simulated machine, or what `file` has of it, too.
+    pub fn simulated(
+        machine: &str,
+        file: Option<&Path>,
+        fresh: bool,
+        notes: &mut Vec<String>,
+    ) -> Self {
+        let here = Fingerprint::of(&format!("simulated {machine}"), 0, []);
+        let opened = file.map(|file| KernelProfiles::open(file, &here));
+        let saves = matches!(opened, Some(Ok(_)));
+        let profiles = match opened {
+            Some(Ok(profiles)) => profiles,
+            broken => {
+                notes.extend(broken.and_then(Result::err).as_ref().map(not_kept));
+                KernelProfiles::empty("", &here)
+            }
+        };
+        let mut kept = Self::from(profiles);
+        (kept.saves, kept.reads_rows) = (saves, !fresh);
+        kept
+    }
+
+    /// What is known of runs like this one.
+    pub fn run(&self, row: &Row) -> Option<KnownRun> {
+        self.reads_rows.then(|| row.known(&self.profiles)).flatten()
+    }
+
+    /// The seconds of tasks of runs like this one.
+    pub fn tasks(&self, row: &Row, part: &[usize]) -> Option<KernelSeconds> {
+        let tasks = || row.tasks(&self.profiles, part);
+        self.reads_rows.then(tasks).flatten()
+    }
+
+    /// The links of devices and copies between them, measured now if a device's is not known yet.
+    /// Nothing is where runs are not kept: it takes a tenth of a second, or more.
+    pub fn ways(&mut self, runtime: &mut dyn Runtime, notes: &mut Vec<String>) -> Option<&Ways> {
+        let known = &self.profiles.file().ways.links;
+        let mut devices = runtime.devices().iter();
+        let is_unknown = devices.any(|d| !d.shares_host_memory && !known.contains_key(&d.name));
+        if is_unknown && self.notes_rows {
+            match Ways::measure(runtime) {
+                Ok(ways) => self.profiles.record_ways(&ways),
+                Err(error) => notes.push(format!("links are not measured: {error}")),
+            }
+        }
+        self.notes_rows.then(|| &self.profiles.file().ways)
+    }
+
+    /// Where runs are noted.
+    pub fn rows(&mut self) -> Option<&mut KernelProfiles> {
+        self.notes_rows.then_some(&mut self.profiles)
     }
 
     /// Hands what is known to a runtime.
@@ -56,7 +146,16 @@ impl KeptTimes {
                 self.known.push(measured);
             }
         }
-        if let Err(error) = self.profiles.save() {
+        if self.saved.is_none_or(|saved| saved.elapsed() >= EVERY) {
+            self.save(notes);
+        }
+    }
+
+    fn save(&mut self, notes: &mut Vec<String>) {
+        self.saved = Some(Instant::now());
+        if self.saves
+            && let Err(error) = self.profiles.save()
+        {
             let note = not_kept(&error);
             if !notes.contains(&note) {
                 notes.push(note);
@@ -65,6 +164,28 @@ impl KeptTimes {
     }
 }
 
+impl From<KernelProfiles> for KeptTimes {
+    fn from(profiles: KernelProfiles) -> Self {
+        Self {
+            profiles,
+            known: Vec::new(),
+            reads_rows: true,
+            notes_rows: true,
+            saves: true,
+            saved: None,
+            process: process::id(),
+        }
+    }
+}
+
+impl Drop for KeptTimes {
+    fn drop(&mut self) {
+        if self.process == process::id() {
+            self.save(&mut Vec::new());
+        }
+    }
+}
+
 fn not_kept(error: &KernelProfilesError) -> String {
-    format!("the times of codelets' implementations are not kept: {error}")
+    format!("the times of runs and kernels are not kept: {error}")
 }

@@ -9,6 +9,7 @@ mod kept_times;
 mod named;
 mod real;
 
+use std::path::PathBuf;
 use std::process;
 
 use crate::machine::{Device, Host, MachineFile, RuntimeKind};
@@ -21,7 +22,11 @@ pub use fault::{FaultError, FaultSpec, UnfitFault};
 pub use named::NamedMachine;
 
 use super::Error;
+use super::parts::Chosen;
+use super::rows::{KnownRun, Row};
 use super::specified::every;
+use crate::engine::graph::kernel_seconds::KernelSeconds;
+use crate::engine::measure::Ways;
 use kept_times::KeptTimes;
 use real::RealDevices;
 
@@ -40,6 +45,11 @@ pub struct DeviceOptions {
     pub seed: u64,
     /// Of a simulated machine: their relative standard deviation; `None` for its file's.
     pub noise: Option<f64>,
+    /// Where runs leave what they took; `None` for the user's file of this machine, and of a
+    /// simulated one for nothing.
+    pub kept: Option<PathBuf>,
+    /// Whether nothing of earlier runs is used.
+    pub fresh: bool,
 }
 
 /// Open devices.
@@ -81,6 +91,7 @@ impl OpenDevices {
     /// When there is no such machine or device, or it cannot be opened.
     pub fn open(options: DeviceOptions) -> Result<Self, Error> {
         let name = options.machine.as_ref().map(|named| named.called.clone());
+        let (kept, fresh) = (options.kept.as_deref(), options.fresh);
         let is_listed = options.list.is_some();
         let is_named = is_listed;
         let named = match options.machine {
@@ -99,11 +110,13 @@ impl OpenDevices {
                 };
                 let simulation = Simulation::new(named.file, sim_options)?;
                 let devices = simulation.sim.devices().to_vec();
+                let mut notes = vec![note];
+                let times = KeptTimes::simulated(&simulation.file.name, kept, fresh, &mut notes);
                 return Ok(Self {
                     machine: Machine::simulated(&simulation.file, devices),
                     backend: Backend::Simulated(Box::new(simulation)),
-                    notes: vec![note],
-                    times: None,
+                    notes,
+                    times: Some(times),
                     #[cfg(feature = "models")]
                     named: None,
                     is_listed: true,
@@ -114,13 +127,18 @@ impl OpenDevices {
             named => named,
         };
         let (mut real, mut notes) = RealDevices::open(options.list.as_deref(), options.fp64)?;
-        let devices = real.runtime().devices().to_vec();
-        if devices.iter().filter(|d| !d.shares_host_memory).count() > 1
-            && let Some(named) = named.clone().or_else(NamedMachine::here)
-        {
-            real.connect(named.file.peers);
+        let devices = real.runtime().devices();
+        let mut times = KeptTimes::of(devices, kept, fresh, &mut notes);
+        if devices.iter().any(|device| !device.shares_host_memory) {
+            let of_file = named.clone().or_else(NamedMachine::here);
+            let ways = of_file.map(|named| Ways::from(&named.file));
+            let measured = times.as_mut().filter(|_| ways.is_none());
+            let measured = measured.and_then(|times| times.ways(real.runtime(), &mut notes));
+            if let Some(ways) = ways.or(measured.cloned()) {
+                real.connect(ways);
+            }
         }
-        let times = KeptTimes::of(&devices, &mut notes);
+        let devices = real.runtime().devices().to_vec();
         let name = name.unwrap_or("this machine".into());
         Ok(Self {
             machine: Machine::real(name, Host::detect(), devices),
@@ -229,6 +247,30 @@ impl OpenDevices {
             if let Some(times) = &mut self.times {
                 times.keep(runtime, &mut self.notes);
             }
+        }
+    }
+
+    /// What is known of runs like this one.
+    pub fn known(&self, row: &Row) -> Option<KnownRun> {
+        self.times.as_ref()?.run(row)
+    }
+
+    /// The seconds of tasks of runs like this one.
+    pub fn known_tasks(&self, row: &Row, part: &[usize]) -> Option<KernelSeconds> {
+        self.times.as_ref()?.tasks(row, part)
+    }
+
+    /// Notes a run on a part, which took so many seconds, or whose steps did with units so divided;
+    /// and the seconds of a part's tasks.
+    pub fn note(
+        &mut self,
+        row: &Row,
+        chosen: &Chosen,
+        took: (f64, Vec<[u64; 2]>),
+        tasks: Option<(&[usize], KernelSeconds)>,
+    ) {
+        if let Some(profiles) = self.times.as_mut().and_then(KeptTimes::rows) {
+            row.note(profiles, chosen, took, tasks);
         }
     }
 

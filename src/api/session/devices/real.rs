@@ -6,7 +6,7 @@ use std::time::Instant;
 use crossbeam_channel::unbounded;
 
 use super::{Error, selection};
-use crate::machine::PeerSpec;
+use crate::engine::measure::Ways;
 use crate::runtime::select::{self, Selection};
 use crate::runtime::union::Union;
 use crate::runtime::union::faults::Fault;
@@ -20,8 +20,8 @@ pub struct RealDevices {
     /// What `union` has; the outer `None` if it could not be opened.
     open: Option<Option<Selection>>,
     fp64: bool,
-    /// How copies between devices go directly.
-    peers: Vec<PeerSpec>,
+    /// Their links, and how copies between them go.
+    ways: Ways,
     /// The process that has opened them.
     process: u32,
 }
@@ -54,17 +54,16 @@ impl RealDevices {
             open: Some(asked.clone()),
             asked,
             fp64,
-            peers: Vec::new(),
+            ways: Ways::default(),
             process: process::id(),
         };
         Ok((devices, notes))
     }
 
-    /// From now on, copies between these devices go directly, each as wide and at a time as its
-    /// specification says.
-    pub fn connect(&mut self, peers: Vec<PeerSpec>) {
-        self.peers = peers;
-        connect(&mut self.union, &self.peers);
+    /// From now on, links carry what is known of them, and copies between devices go as that says.
+    pub fn connect(&mut self, ways: Ways) {
+        self.ways = ways;
+        connect(&mut self.union, &self.ways);
     }
 
     /// From now on, until they are opened anew, devices have these faults.
@@ -85,7 +84,7 @@ impl RealDevices {
         if self.open.as_ref() != Some(&wanted) {
             (self.union, self.open) = (nothing(), None);
             self.union = select::open_union(wanted.as_ref(), self.fp64)?.0;
-            connect(&mut self.union, &self.peers);
+            connect(&mut self.union, &self.ways);
             self.open = Some(wanted);
         }
         Ok(&mut self.union)
@@ -97,10 +96,15 @@ impl RealDevices {
     }
 }
 
-/// Lets copies between devices go directly. A path between devices that are not open is
+/// Tells devices of their links, and lets copies between them go directly. A path between devices that are not open is
 /// ignored, as are devices that cannot: copies between them go through the host.
-fn connect(runtime: &mut dyn Runtime, peers: &[PeerSpec]) {
-    for peer in peers {
+fn connect(runtime: &mut dyn Runtime, ways: &Ways) {
+    for device in 0..runtime.devices().len() {
+        if let Some(link) = ways.links.get(&runtime.devices()[device].name) {
+            runtime.set_link_bandwidth(DeviceId(device), link.both_ways);
+        }
+    }
+    for peer in &ways.peers {
         let mut names = runtime.devices().iter().map(|device| &device.name);
         let from = names.clone().position(|name| *name == peer.from);
         let to = names.position(|name| *name == peer.to);

@@ -21,9 +21,11 @@ use pdawl_profiler::bundle::Bundle;
 #[cfg(not(feature = "models"))]
 use super::OpenDevices;
 use super::devices::with_cores;
+use super::parts::{self, Chosen as ChosenPart, Expected};
+use super::rows::{KnownRun, Row};
 use super::{Error, FaultSpec, Run, Running, Session};
 use crate::balance::strategy::Shares;
-use crate::balance::{Balancer, Dawl, Setup, Strategy};
+use crate::balance::{Balancer, Dawl, Setup, StepPlan, Strategy};
 use crate::codelet::Precision;
 use crate::engine::Outcome;
 use crate::engine::corun::kernel::{SliceTrials, examine};
@@ -54,6 +56,14 @@ pub enum Division {
 }
 
 impl Work {
+    /// The source of a kernel of the user's.
+    fn source(&self) -> Option<String> {
+        match self {
+            Self::Kernel { user, .. } => Some(format!("{:?}", user.codelet().opencl)),
+            _ => None,
+        }
+    }
+
     /// As the engine runs it.
     pub fn divisible(&self) -> &dyn Divisible {
         match self {
@@ -92,6 +102,18 @@ pub enum ModelChoice {
     /// This one, or the run fails.
     #[cfg(feature = "models")]
     Named(Box<Bundle>),
+}
+
+impl ModelChoice {
+    fn is_named(&self) -> bool {
+        match self {
+            Self::None => false,
+            #[cfg(feature = "models")]
+            Self::Fitting => false,
+            #[cfg(feature = "models")]
+            Self::Named(_) => true,
+        }
+    }
 }
 
 /// What is asked for of a run of divided steps.
@@ -228,6 +250,8 @@ pub struct DividedRun<'s> {
     list: Option<String>,
     /// Those of the last run; before it, those that it will have.
     devices: Vec<Device>,
+    /// Its kind, if it is run as such runs are by default.
+    row: Option<Row>,
     notes: Vec<String>,
     _running: Running,
 }
@@ -284,6 +308,12 @@ impl Session {
             (Chosen::By(Strategy::Pdawl), Err(missing)) => return Err(missing),
             (_, plan) => plan,
         };
+        let is_open = matches!(divided.sharing, Sharing::Default | Sharing::Adaptive);
+        let is_usual = is_open && divided.faults.is_empty() && !divided.model.is_named();
+        let row = is_usual.then(|| {
+            let of = (divided.gpu_memory, divided.work.source());
+            Row::of(&divided.described(), &format!("{of:?}"), &devices)
+        });
         let options = Options {
             tolerance: divided.tolerance,
             gpu_memory: divided.gpu_memory,
@@ -295,6 +325,7 @@ impl Session {
             },
             ..Options::of(divided.supersteps)
         };
+        let learns = matches!(chosen, Chosen::By(Strategy::Dawl | Strategy::Pdawl));
         Ok(DividedRun {
             session: self,
             divided,
@@ -303,6 +334,7 @@ impl Session {
             plan,
             list,
             devices,
+            row: row.filter(|_| learns),
             notes,
             _running: running,
         })
@@ -416,6 +448,20 @@ fn of_kernel(
     }
 }
 
+/// DAWL, which begins with what is known of earlier runs.
+fn begun(setup: &Setup, known: &KnownRun) -> Box<dyn Balancer> {
+    let (held, pooled) = known
+        .units
+        .iter()
+        .map(|[held, pooled]| (*held, *pooled))
+        .unzip();
+    let plan = StepPlan { held, pooled };
+    Box::new(match plan.suits(setup) {
+        true => Dawl::resuming(setup, plan),
+        false => Dawl::new(setup).among(&known.part),
+    })
+}
+
 impl DividedRun<'_> {
     /// What is run, as far as it was planned and found out.
     pub fn divided(&self) -> &Divided {
@@ -444,6 +490,7 @@ impl DividedRun<'_> {
             Chosen::By(Strategy::Oracle) => self.run_best(stop, progress)?,
             _ => self.run_chosen(stop, progress)?,
         };
+        self.note_row(&mut outcome);
         let trace = std::mem::take(&mut outcome.trace);
         let mut context = Context {
             policy: self.policy(),
@@ -476,8 +523,57 @@ impl DividedRun<'_> {
             (Chosen::Alone(device), _) => Strategy::alone(*device, self.devices.len()),
             (Chosen::By(strategy), _) => strategy.clone(),
         };
+        let known = self.row.as_ref();
+        let known = known.and_then(|row| self.session.devices.known(row));
+        if let Some(known) = known {
+            let make = |setup: &Setup| Ok(begun(setup, &known));
+            let mut outcome = self.corun(make, self.options, None, stop, progress)?;
+            outcome.notes.push(known.note(&self.devices, " a step"));
+            return Ok(outcome);
+        }
         let make = |setup: &Setup| Ok(strategy.build(setup)?);
         self.corun(make, self.options, None, stop, progress)
+    }
+
+    /// Notes what the steps took and how they were divided, and which part was expected to be
+    /// faster than all devices.
+    fn note_row(&mut self, outcome: &mut Outcome) {
+        let (Some(row), Some(last)) = (&self.row, outcome.steps.last()) else {
+            return;
+        };
+        let units = last
+            .devices
+            .iter()
+            .map(|did| [did.held, did.units - did.held]);
+        let units: Vec<[u64; 2]> = units.collect();
+        let part: Vec<usize> = (0..units.len())
+            .filter(|d| last.devices[*d].units > 0)
+            .collect();
+        let expected = std::mem::take(&mut outcome.considered).into_iter();
+        let expected: Vec<Expected> = expected
+            .map(|(part, seconds)| Expected { part, seconds })
+            .collect();
+        let of = |devices: &[usize]| {
+            let mut expected = expected.iter();
+            let of = expected.find(|of| of.part == devices);
+            of.map(|of| of.seconds)
+        };
+        let all: Vec<usize> = (0..units.len()).collect();
+        if let (Some(best), Some(on_all), true) = (of(&part), of(&all), part.len() < all.len()) {
+            let seconds = [Some(best), Some(on_all)];
+            let note = parts::note(&self.devices, &part, seconds, "a step expected");
+            outcome.notes.push(note);
+        }
+        let is_whole = !outcome.interrupted && outcome.losses.is_empty();
+        if let Some(seconds) = outcome.median_step().filter(|_| is_whole) {
+            let chosen = ChosenPart {
+                part,
+                expected,
+                note: None,
+            };
+            let devices = &mut self.session.devices;
+            devices.note(row, &chosen, (seconds, units), None);
+        }
     }
 
     /// One run of the engine.

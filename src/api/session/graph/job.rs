@@ -21,7 +21,8 @@ use crate::quantity::Bytes;
 use crate::report::run::graph;
 use crate::report::{Context, Workload};
 use crate::runtime::Runtime;
-use crate::session::parts::{self, Expected, TakingPart};
+use crate::session::parts::{self, Chosen, TakingPart};
+use crate::session::rows::Row;
 use crate::session::{Error, FaultSpec, Run, Session};
 use crate::time::Nanos;
 use crate::workload::task_set::{Body, TaskSet};
@@ -149,6 +150,13 @@ impl GraphOptions {
             results: Vec::new(),
             part: TakingPart::Open,
         }
+    }
+
+    /// Whether it is run as it is by default, so that it tells what others take.
+    pub(in crate::session) fn is_usual(&self, usual: NamedPolicy) -> bool {
+        let of_named =
+            |policy: &GraphPolicy| matches!(policy, GraphPolicy::Named(named) if *named == usual);
+        of_named(&self.policy) && self.faults.is_empty() && !self.search
     }
 
     /// What the policy is made with, for a set of tasks or for other graphs.
@@ -284,12 +292,37 @@ impl Session {
         let has_data = job.computes && (self.data || !simulated);
         self.clear(has_data);
         let (components, steps) = job.components(&options);
+        let devices = self.devices().to_vec();
+        let all: Vec<usize> = (0..devices.len()).collect();
+        let usual = match job.placed {
+            Placed::Set(_) => Some(NamedPolicy::LOCALITY),
+            Placed::Components(_) => Some(NamedPolicy::ADAPTIVE),
+            Placed::Kernels => None,
+        };
+        let may_choose = usual.and_then(|usual| self.may_choose(&options, usual));
+        let is_open = matches!(options.part, TakingPart::Open);
+        let row = usual.filter(|usual| is_open && options.is_usual(*usual));
+        let row = row.map(|_| {
+            let of = (
+                options.gpu_memory,
+                options.window,
+                &options.queues,
+                options.keep_inputs,
+            );
+            Row::of(&job.workload, &format!("{of:?}"), &devices)
+        });
+        let known = row.as_ref().filter(|_| may_choose.is_some());
+        if let Some(known) = known.and_then(|row| self.devices.known(row)) {
+            options.part = TakingPart::Known(known.chosen(&devices));
+        }
         let (seconds, times) = match &job.placed {
             Placed::Set(sample) => {
                 self.check_tasks(&job.graph, options.gpu_memory)?;
-                let seconds = match sample {
-                    Sample::Known(seconds) => seconds.clone(),
-                    Sample::Tasks(few) => (self.devices)
+                let kept = || self.devices.known_tasks(row.as_ref()?, &all);
+                let seconds = match (sample, kept()) {
+                    (Sample::Known(seconds), _) => seconds.clone(),
+                    (_, Some(seconds)) => seconds,
+                    (Sample::Tasks(few), _) => (self.devices)
                         .without_data(|runtime| KernelSeconds::measure(runtime, few, stop))??,
                 };
                 let times = seconds.of(&job.graph);
@@ -297,13 +330,7 @@ impl Session {
             }
             Placed::Components(_) | Placed::Kernels => (KernelSeconds::default(), None),
         };
-        let devices = self.devices().to_vec();
         self.devices.inject(&options.faults, &devices, steps)?;
-        let may_choose = match job.placed {
-            Placed::Set(_) => self.may_choose(&options, NamedPolicy::LOCALITY),
-            Placed::Components(_) => self.may_choose(&options, NamedPolicy::ADAPTIVE),
-            Placed::Kernels => None,
-        };
         self.devices.begin(None)?;
         let policy = match &options.policy {
             GraphPolicy::Named(policy) => Some(policy.to_string()),
@@ -330,7 +357,7 @@ impl Session {
                 let tried = (!is_set).then_some(&engine);
                 choose(&mut division, runtime, of_policy, tried, stop)
             }
-            (TakingPart::Open, None) => Ok(None),
+            (TakingPart::Open, None) => Ok(Chosen::all(devices.len())),
         };
         let chosen = match chosen {
             Ok(chosen) => chosen,
@@ -339,9 +366,9 @@ impl Session {
                 return Err(error);
             }
         };
-        let of_part =
-            |[best, _]: &[Expected; 2]| parts::of_part(division.problem.clone(), &best.part);
-        if let Some(problem) = chosen.as_ref().and_then(of_part) {
+        let is_part = chosen.part.len() < devices.len();
+        let of_part = || parts::of_part(division.problem.clone(), &chosen.part);
+        if let Some(problem) = is_part.then(of_part).flatten() {
             division.problem = problem;
         }
         let mut lost = None;
@@ -367,7 +394,7 @@ impl Session {
             };
             let ran = match run(&mut division, runtime, &mut options, progress) {
                 // Devices that had no part take over.
-                Err(Error::GraphRun(why @ GraphRunError::Lost { .. })) if chosen.is_some() => {
+                Err(Error::GraphRun(why @ GraphRunError::Lost { .. })) if is_part => {
                     lost = Some(why.to_string());
                     options.policy = GraphPolicy::Named(NamedPolicy::LOCALITY);
                     let of_all =
@@ -392,12 +419,12 @@ impl Session {
             policy: policy.unwrap_or_else(|| ran.last.policy.to_owned()),
             ..self.context(job.workload.clone())
         };
-        let how = match job.placed {
-            Placed::Set(_) => "expected",
-            _ => "measured",
-        };
-        let note = (chosen.as_ref()).map(|chosen| parts::note(&devices, chosen, how));
-        context.notes.extend(note.into_iter().chain(lost));
+        if let (Some(row), Some(took), None) = (row, ran.took(), &lost) {
+            let is_set = matches!(job.placed, Placed::Set(_));
+            let tasks = is_set.then(|| (&all[..], seconds.clone()));
+            self.devices.note(&row, &chosen, (took, Vec::new()), tasks);
+        }
+        context.notes.extend(chosen.note.into_iter().chain(lost));
         Ok(Executed {
             ran,
             components,
@@ -416,11 +443,7 @@ impl Session {
         usual: NamedPolicy,
     ) -> Option<NamedPolicy> {
         let is_free = self.devices().len() > 1 && !self.devices.is_named;
-        let is_free = is_free && options.faults.is_empty() && !options.search;
-        match options.policy {
-            GraphPolicy::Named(policy) => (is_free && policy == usual).then_some(policy),
-            GraphPolicy::Own(_) => None,
-        }
+        (is_free && options.is_usual(usual)).then_some(usual)
     }
 
     /// Checks that the data of a graph fit in the memory of the machine's host, and of this one
@@ -579,7 +602,7 @@ fn choose(
     (policy, of_policy): (NamedPolicy, &PolicyOptions),
     tried: Option<&Options>,
     stop: &AtomicBool,
-) -> Result<Option<[Expected; 2]>, Error> {
+) -> Result<Chosen, Error> {
     let devices = runtime.devices().to_vec();
     let of_all = division.problem.clone();
     let problems = parts::parts(&devices).into_iter().filter_map(|part| {
@@ -587,7 +610,7 @@ fn choose(
         Some((part, problem))
     });
     let Some(engine) = tried else {
-        return Ok(parts::best(devices.len(), policy, of_policy, problems)?);
+        return Ok(parts::best(&devices, policy, of_policy, problems)?);
     };
     let untraced = Options {
         trace: false,
@@ -608,7 +631,7 @@ fn choose(
             }
         }
     };
-    let best = parts::tried(devices.len(), problems.collect(), &mut seconds);
+    let best = parts::tried(&devices, problems.collect(), &mut seconds);
     division.problem = of_all;
     best
 }

@@ -123,6 +123,8 @@ pub struct Dawl {
     alone: bool,
     /// Nothing is decided of who works: before the first step, and after a change.
     is_open: bool,
+    /// Parts of the devices, and what a step was expected to take with each before the first.
+    considered: Vec<(Vec<usize>, f64)>,
     guide: Option<Guide>,
     ahead: Ahead,
 }
@@ -162,9 +164,33 @@ impl Dawl {
             enqueue: vec![None; count],
             alone: false,
             is_open: true,
+            considered: Vec::new(),
             guide: None,
             ahead: Ahead::default(),
         }
+    }
+
+    /// Begins with a plan of an earlier run, without probes, and keeps to its devices until one of
+    /// them changes.
+    pub fn resuming(setup: &Setup, plan: StepPlan) -> Self {
+        let mut dawl = Self::new(setup).from_equal_shares();
+        let StepPlan { held, pooled } = plan;
+        dawl.follow(Partition {
+            held,
+            pooled,
+            seconds: 0.0,
+        });
+        if let Some(guide) = &mut dawl.guide {
+            guide.until_change = true;
+        }
+        dawl
+    }
+
+    /// Begins with these devices.
+    pub fn among(mut self, part: &[usize]) -> Self {
+        self.active.appoint(|device| part.contains(&device));
+        self.is_open = false;
+        self
     }
 
     /// Begins with equal shares, as the paper does, without probes.
@@ -406,6 +432,7 @@ impl Balancer for Dawl {
         if changed {
             self.changed = Some(report.step);
             self.begin_anew(report.step + 1);
+            self.guide.take_if(|guide| guide.until_change);
             if self.guide.is_none() {
                 self.active.start_over(report.step + 1);
             }
@@ -428,6 +455,7 @@ impl Balancer for Dawl {
             guide.given.take_if(needs);
         }
         let worked = self.active.works(device);
+        self.guide.take_if(|guide| worked && guide.until_change);
         self.active.lost(device);
         if worked && self.guide.is_none() {
             // What did not pay beside the lost device may pay now.
@@ -439,6 +467,10 @@ impl Balancer for Dawl {
             // Steps begin again from 0, with nothing held.
             self.plan = StepPlan::default();
         }
+    }
+
+    fn considered(&self) -> Vec<(Vec<usize>, f64)> {
+        self.considered.clone()
     }
 
     fn returned(&mut self, device: usize, step: u32) {

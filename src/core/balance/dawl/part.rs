@@ -23,12 +23,40 @@ const ALONE_FOR: u32 = 512;
 /// Whether each device works.
 pub(super) type Part = Vec<bool>;
 
+/// A part, its plan, and the expected seconds of a step with its share of moves.
+struct Estimated {
+    part: Part,
+    plan: Partition,
+    seconds: f64,
+}
+
+/// The fewest devices with which a step is nearly as fast as with the best.
+fn best_of(mut parts: Vec<Estimated>) -> Option<Estimated> {
+    let least = parts.iter().map(|of| of.seconds);
+    let least = least.fold(f64::INFINITY, f64::min);
+    parts.retain(|of| of.seconds <= (1.0 + MARGINAL) * least);
+    let size = |of: &Estimated| working(&of.part).count();
+    parts.into_iter().min_by(|one, other| {
+        let seconds = one.seconds.total_cmp(&other.seconds);
+        size(one).cmp(&size(other)).then(seconds)
+    })
+}
+
 impl Dawl {
     /// Takes the devices of the best part, before `step`, where all were probed.
     pub(super) fn choose_part(&mut self, step: u32) {
         let is_probed = working(&self.at_work()).all(|d| self.enqueue[d].is_some());
-        let best = is_probed.then(|| self.best_part(step, |_| 1.0)).flatten();
-        let Some((part, _)) = best else {
+        let estimates = match is_probed {
+            true => self.estimates(step, |_| 1.0),
+            false => Vec::new(),
+        };
+        if step == 0 {
+            let expected = estimates.iter();
+            self.considered = expected
+                .map(|of| (working(&of.part).collect(), of.seconds))
+                .collect();
+        }
+        let Some(Estimated { part, .. }) = best_of(estimates) else {
             return;
         };
         let others = (0..part.len()).filter(|d| !part[*d]);
@@ -44,25 +72,28 @@ impl Dawl {
     /// Whether a part is best even if the other devices are as fast as rough probes may hide: one
     /// device, or devices that hold all units, since a pool's share needs better probes.
     pub(super) fn has_certain_part(&self) -> bool {
-        let Some((part, best)) = self.best_part(0, |_| 1.0) else {
+        let best = |faster: &dyn Fn(usize) -> f64| best_of(self.estimates(0, faster));
+        let Some(Estimated {
+            part, plan: step, ..
+        }) = best(&|_| 1.0)
+        else {
             return false;
         };
         let faster = |d: usize| match part[d] {
             true => 1.0,
             false => self.rough(d, &part),
         };
-        let perhaps = self.best_part(0, faster);
+        let perhaps = best(&faster);
         let is_best =
-            perhaps.is_some_and(|(_, other)| best.seconds <= (1.0 + MARGINAL) * other.seconds);
+            perhaps.is_some_and(|other| step.seconds <= (1.0 + MARGINAL) * other.plan.seconds);
         let holds = |d: usize| self.capacity(d) > 0;
         let has_pool = working(&part).count() > 1 && !working(&part).all(holds);
-        is_best && !has_pool && self.is_unstreamed(&best.held, &best.pooled)
+        is_best && !has_pool && self.is_unstreamed(&step.held, &step.pooled)
     }
 
-    /// The fewest of the devices at work with which the rest of the run is nearly as fast as with
-    /// the best, units that move to them before `step` included, and a step of it, if devices were
-    /// `faster` than estimated.
-    fn best_part(&self, step: u32, faster: impl Fn(usize) -> f64) -> Option<(Part, Partition)> {
+    /// A step of the rest of the run with each part of the devices at work, units that move to them
+    /// before `step` included, if devices were `faster` than estimated.
+    fn estimates(&self, step: u32, faster: impl Fn(usize) -> f64) -> Vec<Estimated> {
         let left = f64::from(self.steps.saturating_sub(step).max(1));
         let at_work = self.at_work();
         let (mut own, others): (Vec<usize>, Vec<usize>) =
@@ -70,18 +101,15 @@ impl Dawl {
         own.sort_by(|one, other| self.held_rate(*other).total_cmp(&self.held_rate(*one)));
         let parts = parts(&own, &others, |_, _| false).into_iter().map(|part| {
             let part: Part = (0..at_work.len()).map(|d| part.contains(&d)).collect();
-            let step = self.at_rates(&part, &faster)?;
-            let seconds = step.seconds + self.moving(&step.held) / left;
-            Some((seconds, working(&part).count(), part, step))
+            let plan = self.at_rates(&part, &faster)?;
+            let seconds = plan.seconds + self.moving(&plan.held) / left;
+            Some(Estimated {
+                part,
+                plan,
+                seconds,
+            })
         });
-        let mut parts: Vec<_> = parts.flatten().collect();
-        let least = parts.iter().map(|(seconds, ..)| *seconds);
-        let least = least.fold(f64::INFINITY, f64::min);
-        parts.retain(|(seconds, ..)| *seconds <= (1.0 + MARGINAL) * least);
-        let best = parts
-            .into_iter()
-            .min_by(|one, other| one.1.cmp(&other.1).then(one.0.total_cmp(&other.0)));
-        best.map(|(_, _, part, step)| (part, step))
+        parts.flatten().collect()
     }
 
     /// How many times as fast as probed a device may be beside a part: a kernel on one of

@@ -440,7 +440,7 @@ fn common(one: &Range<u64>, other: &Range<u64>) -> Range<u64> {
     one.start.max(other.start)..one.end.min(other.end)
 }
 
-// The guide: a plan given by a cost model. DAWL follows the plan in the next step
+// The guide: a plan given by a cost model or an earlier run. DAWL follows the plan in the next step
 // and then keeps its structure, which is the active set and whether a device
 // streams. Nothing is tried. Shares follow the measurements.
 
@@ -451,6 +451,8 @@ pub(super) struct Guide {
     pub given: Option<Partition>,
     /// Whether a device streams in it.
     pub streams: bool,
+    /// It holds until a device changes.
+    pub until_change: bool,
 }
 
 impl Dawl {
@@ -488,6 +490,7 @@ impl Dawl {
         self.guide = Some(Guide {
             streams: !self.is_unstreamed(&given.held, &given.pooled),
             given: Some(given),
+            until_change: false,
         });
     }
 

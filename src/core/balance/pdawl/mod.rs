@@ -107,17 +107,8 @@ impl Pdawl {
 
     /// Whether a plan divides all units among the devices that are alive.
     fn is_possible(&self, plan: &StepPlan) -> bool {
-        let StepPlan { held, pooled } = plan;
-        let count = self.setup.devices.len();
-        if [held.len(), pooled.len()] != [count; 2] {
-            return false;
-        }
-        let fits = |d: usize| {
-            let capacity = self.setup.devices[d].capacity.unwrap_or(0);
-            held[d] <= capacity && (self.alive[d] || held[d] + pooled[d] == 0)
-        };
-        let sum: u64 = held.iter().chain(pooled).sum();
-        sum == self.setup.units && (0..count).all(fits)
+        let works = |d: usize| plan.held[d] + plan.pooled[d] > 0;
+        plan.suits(&self.setup) && (0..self.alive.len()).all(|d| self.alive[d] || !works(d))
     }
 
     /// Asks for a new forecast. Where its plan has the present structure, measurements

@@ -34,6 +34,12 @@ impl Devices for Union {
         self.paths.get(&(from, to)).copied()
     }
 
+    fn set_link_bandwidth(&mut self, device: DeviceId, bandwidth: f64) {
+        if let Some(device) = self.devices.get_mut(device.0) {
+            device.link_bandwidth = Some(bandwidth);
+        }
+    }
+
     fn set_peer_path(
         &mut self,
         from: DeviceId,

@@ -1,4 +1,4 @@
-//! Files of kernel profiles: JSON with the header `"format": "pdawl-kernels/1"` and the
+//! Files of kernel profiles: JSON with the header `"format": "pdawl-kernels/2"` and the
 //! machine's fingerprint. Times are seconds.
 
 use std::collections::BTreeMap;
@@ -13,12 +13,14 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 use twox_hash::xxhash3_128::Hasher;
 
-use super::{Divisions, KernelTimes, Profiles};
+use super::{Divisions, KernelTimes, Profiles, RunRow};
 use crate::file_store::{FileStore, StoreError, StoreKind};
 use crate::machine::Fingerprint;
+use pdawl_engine::measure::Ways;
 
-/// The header of this version of the format.
-pub const FORMAT: &str = "pdawl-kernels/1";
+/// The header of this version of the format, and of the one before, which has no runs.
+pub const FORMAT: &str = "pdawl-kernels/2";
+const WITHOUT_RUNS: &str = "pdawl-kernels/1";
 
 /// Bytes of a file, at most.
 const MOST: u64 = 64 << 20;
@@ -55,6 +57,12 @@ pub struct KernelsFile {
     /// By key: the seconds that launches have taken.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) spent: BTreeMap<String, f64>,
+    /// The links of devices, and copies between them.
+    #[serde(default)]
+    pub ways: Ways,
+    /// By what they are: `stencil 8192 x 8192 f64 2ad5e7f1`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub runs: BTreeMap<String, RunRow>,
 }
 
 /// What a file of another version has, too.
@@ -74,6 +82,8 @@ impl KernelsFile {
             kernels: Profiles::new(),
             divisions: Divisions::new(),
             spent: BTreeMap::new(),
+            ways: Ways::default(),
+            runs: BTreeMap::new(),
         }
     }
 }
@@ -110,7 +120,7 @@ pub(super) fn read(path: &Path, fingerprint: &str) -> Result<KernelsFile, Kernel
         why: error.to_string(),
     };
     let header: Header = serde_json::from_slice(&bytes).map_err(damaged)?;
-    if header.format.as_deref() != Some(FORMAT) {
+    if ![Some(FORMAT), Some(WITHOUT_RUNS)].contains(&header.format.as_deref()) {
         return Err(KernelProfilesError::Format {
             file,
             found: (header.format).map_or("none".to_owned(), |format| format!("`{format}`")),
@@ -135,10 +145,15 @@ pub(super) fn read(path: &Path, fingerprint: &str) -> Result<KernelsFile, Kernel
         let wrong = !devices.values().all(KernelTimes::is_valid);
         wrong.then(|| format!("the times of kernel `{key}` are impossible"))
     };
+    let run = |(key, row): (&String, &RunRow)| {
+        (!row.is_valid()).then(|| format!("the times of run `{key}` are impossible"))
+    };
     let wrong = kept.spent.iter().find_map(spent);
-    if let Some(why) = wrong.or_else(|| kept.kernels.iter().find_map(times)) {
+    let wrong = wrong.or_else(|| kept.kernels.iter().find_map(times));
+    if let Some(why) = wrong.or_else(|| kept.runs.iter().find_map(run)) {
         return Err(KernelProfilesError::Damaged { file, why });
     }
+    FORMAT.clone_into(&mut kept.format);
     if kept.examination != EXAMINATION {
         kept.divisions.clear();
         kept.examination = EXAMINATION;

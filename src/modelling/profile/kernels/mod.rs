@@ -12,12 +12,13 @@
 //! program environment flag to denote the iterative scheduler frequency".
 //!
 //! The file also has the times of codelets' implementations, of which a GPU uses
-//! the faster one.
+//! the faster one, and those of whole runs by the devices that took part ([`RunRow`]).
 //!
 //! What a device can do is in the machine file
 //! ([`DeviceRates`](pdawl_core::policy::auto_fit::DeviceRates)).
 
 mod file;
+mod runs;
 mod times;
 
 #[cfg(test)]
@@ -27,14 +28,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub use file::{Agreeing, Division, FORMAT, KernelProfilesError, KernelsFile, path_of_user};
+pub use runs::{KnownPart, PartRow, RunRecord, RunRow};
 pub use times::{KernelKey, KernelTimes, Program, Recorded};
 
 use self::times::CODELET;
 use crate::machine::{Device, Fingerprint};
 use crate::runtime::Comparison;
+use pdawl_engine::measure::Ways;
 
 /// Kernels of a file at most. Beyond, those with the fewest records are left out.
 const MOST: usize = 20_000;
+/// Kinds of runs at most.
+const MOST_RUNS: usize = 2000;
 
 /// By key and device.
 type Profiles = BTreeMap<String, BTreeMap<String, KernelTimes>>;
@@ -63,6 +68,8 @@ struct Unsaved {
     divisions: Divisions,
     /// By key: the seconds that launches have taken.
     spent: BTreeMap<String, f64>,
+    ways: Ways,
+    runs: Vec<(String, RunRecord)>,
 }
 
 impl KernelsFile {
@@ -84,8 +91,13 @@ impl KernelsFile {
         while self.divisions.len() > MOST {
             self.divisions.pop_first();
         }
-        limit(&mut self.kernels, MOST);
+        limit(&mut self.kernels, MOST, records_of);
         self.spent.retain(|key, _| self.kernels.contains_key(key));
+        self.ways.extend(&records.ways);
+        for (key, record) in &records.runs {
+            self.runs.entry(key.clone()).or_default().record(record);
+        }
+        limit(&mut self.runs, MOST_RUNS, |row| row.runs);
     }
 }
 
@@ -186,6 +198,31 @@ impl KernelProfiles {
         }
     }
 
+    /// What is known of runs of this kind.
+    pub fn run(&self, key: &str) -> Option<&RunRow> {
+        self.kept.runs.get(key)
+    }
+
+    /// All that is known, as the file has it.
+    pub fn file(&self) -> &KernelsFile {
+        &self.kept
+    }
+
+    /// Notes what was measured of links and copies between devices.
+    pub fn record_ways(&mut self, ways: &Ways) {
+        self.kept.ways.extend(ways);
+        self.unsaved.ways.extend(ways);
+    }
+
+    /// Notes a run of this kind. What took no possible time is ignored.
+    pub fn record_run(&mut self, key: &str, record: RunRecord) {
+        if record.seconds > 0.0 && record.seconds.is_finite() {
+            let row = self.kept.runs.entry(key.to_owned()).or_default();
+            row.record(&record);
+            self.unsaved.runs.push((key.to_owned(), record));
+        }
+    }
+
     /// Adds the records of this process to the file, and takes over those that other
     /// processes have added since. A lock beside the file keeps processes apart; readers
     /// see the file before or after. Nothing is written if there are no new records.
@@ -207,18 +244,19 @@ impl KernelProfiles {
     }
 }
 
-/// Leaves out the kernels with the fewest records.
-fn limit(profiles: &mut Profiles, most: usize) {
-    let records = |kernel: &BTreeMap<String, KernelTimes>| -> u64 {
-        kernel.values().map(KernelTimes::count).sum()
-    };
-    let mut counts: Vec<(u64, String)> = (profiles.iter())
-        .map(|(key, kernel)| (records(kernel), key.clone()))
+/// Leaves out the entries with the fewest records.
+fn limit<T>(entries: &mut BTreeMap<String, T>, most: usize, records: impl Fn(&T) -> u64) {
+    let mut counts: Vec<(u64, String)> = (entries.iter())
+        .map(|(key, entry)| (records(entry), key.clone()))
         .collect();
     counts.sort();
     for (_, key) in &counts[..counts.len().saturating_sub(most)] {
-        profiles.remove(key);
+        entries.remove(key);
     }
+}
+
+fn records_of(kernel: &BTreeMap<String, KernelTimes>) -> u64 {
+    kernel.values().map(KernelTimes::count).sum()
 }
 
 /// The implementation that is ours, in keys; a library has its name and version.

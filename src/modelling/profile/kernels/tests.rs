@@ -83,10 +83,10 @@ fn a_wrong_file_is_refused_and_not_replaced() {
     let header = r#""format":"pdawl-kernels/1","fingerprint":"Xeon x8 + A GPU""#;
     for (text, part) in [
         ("no JSON", "it is damaged"),
-        ("{}", "its format is none, not `pdawl-kernels/1`"),
+        ("{}", "its format is none, not `pdawl-kernels/2`"),
         (
-            r#"{"format":"pdawl-kernels/2"}"#,
-            "its format is `pdawl-kernels/2`",
+            r#"{"format":"pdawl-kernels/3"}"#,
+            "its format is `pdawl-kernels/3`",
         ),
         (
             r#"{"format":"pdawl-kernels/1","fingerprint":"B"}"#,
@@ -141,7 +141,7 @@ fn the_kernels_with_the_fewest_records_are_left_out() {
             profiles.record(&key(kernel), "gpu", 1.0);
         }
     }
-    limit(&mut profiles.kept.kernels, 2);
+    limit(&mut profiles.kept.kernels, 2, records_of);
     let known = ["f", "g", "h"].map(|kernel| profiles.times(&key(kernel), "gpu").is_some());
     assert_eq!(known, [true, false, true]);
 }

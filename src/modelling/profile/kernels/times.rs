@@ -58,6 +58,12 @@ impl KernelTimes {
         median(kept)
     }
 
+    /// The least of the last seconds.
+    pub fn least(&self) -> f64 {
+        let all = self.last.iter().chain(&self.far).copied();
+        all.reduce(f64::min).unwrap_or(0.0)
+    }
+
     /// The median distance of the last seconds from their median, in seconds.
     pub fn spread(&self) -> f64 {
         let middle = self.median();

@@ -1,0 +1,241 @@
+//! What runs took, by the devices that took part, kept from run to run: what was measured
+//! outranks what is expected.
+
+use std::collections::BTreeMap;
+
+use pdawl_engine::graph::kernel_seconds::KernelSeconds;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::KernelTimes;
+
+/// How much longer than expected the fastest part may take for the expectations of others to be
+/// as wrong as its own. Beyond, they are tried.
+const TRUSTED: f64 = 1.25;
+/// A part that was not tried must be expected to take less than this part of the best one's time.
+const PAYS: f64 = 0.97;
+/// One run of so many tries the part that may be next best, if it is expected to cost no more than
+/// this part of the run.
+const RARELY: u64 = 20;
+const COSTS: f64 = 0.05;
+/// Runs from which on nothing but what was measured counts: fewer may all have been disturbed.
+const ENOUGH: u64 = 3;
+/// Parts of a kind of run at most.
+const PARTS: usize = 32;
+
+/// What is known of runs of one kind.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRow {
+    /// Runs that were measured.
+    pub runs: u64,
+    /// By the devices that took part: `gpu0,host:16`.
+    pub parts: BTreeMap<String, PartRow>,
+    /// The seconds of the tasks that were last measured, and the devices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "serde_json::Value")]
+    pub tasks: Option<(String, KernelSeconds)>,
+}
+
+/// What is known of runs of one kind on some devices.
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PartRow {
+    /// Seconds that were expected before any run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expected: Option<f64>,
+    /// Seconds of a run, or of a step.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times: Option<KernelTimes>,
+    /// Of steps: the units that each device held and took from the pool in the last one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub units: Vec<[u64; 2]>,
+}
+
+/// A run that ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RunRecord {
+    /// The devices that took part.
+    pub part: String,
+    /// Seconds of it, or of a step.
+    pub seconds: f64,
+    /// See [`PartRow::units`].
+    pub units: Vec<[u64; 2]>,
+    /// What parts were expected to take.
+    pub expected: Vec<(String, f64)>,
+    /// See [`RunRow::tasks`].
+    pub tasks: Option<(String, KernelSeconds)>,
+}
+
+/// What a run begins with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KnownPart<'a> {
+    pub part: &'a str,
+    pub row: &'a PartRow,
+    /// The seconds that are expected of it.
+    pub seconds: f64,
+}
+
+impl<'a> KnownPart<'a> {
+    fn of((part, row): (&'a String, &'a PartRow), seconds: f64) -> Self {
+        Self { part, row, seconds }
+    }
+}
+
+impl PartRow {
+    /// The least of the last seconds.
+    pub fn least(&self) -> Option<f64> {
+        self.times.as_ref().map(KernelTimes::least)
+    }
+
+    /// Runs that were measured since times changed.
+    pub fn count(&self) -> u64 {
+        self.times.as_ref().map_or(0, KernelTimes::count)
+    }
+
+    fn is_valid(&self) -> bool {
+        let expected = self.expected.is_none_or(|s| s >= 0.0 && s.is_finite());
+        expected && self.times.as_ref().is_none_or(KernelTimes::is_valid)
+    }
+}
+
+impl RunRow {
+    /// The part of the possible ones with which the next run begins: the one that was fastest, or
+    /// one that may be faster. What disturbs a run makes it slower, so the least of the last times
+    /// counts.
+    pub fn choice(&self, is_possible: impl Fn(&str) -> bool) -> Option<KnownPart<'_>> {
+        let parts = self.parts.iter().filter(|(part, _)| is_possible(part));
+        let measured = (parts.clone())
+            .filter_map(|(part, row)| Some(KnownPart::of((part, row), row.least()?)));
+        let best = measured.min_by(|one, other| one.seconds.total_cmp(&other.seconds))?;
+        let wrong = best
+            .row
+            .expected
+            .map_or(1.0, |expected| best.seconds / expected);
+        let perhaps = parts
+            .filter(|(part, _)| *part != best.part)
+            .map(|(part, row)| {
+                let expected = row
+                    .expected
+                    .map_or(f64::INFINITY, |s| s * wrong.min(TRUSTED));
+                let measured = row.least().unwrap_or(f64::INFINITY);
+                let seconds = match row.count() {
+                    ENOUGH.. => measured,
+                    _ => measured.min(expected),
+                };
+                KnownPart::of((part, row), seconds)
+            });
+        let next = perhaps.min_by(|one, other| one.seconds.total_cmp(&other.seconds));
+        let tried = next.filter(|next| {
+            let is_new = next.row.count() == 0 && next.seconds < PAYS * best.seconds;
+            let is_due = self.runs % RARELY == RARELY - 1;
+            is_new || is_due && next.seconds <= (1.0 + COSTS) * best.seconds
+        });
+        Some(tried.unwrap_or(best))
+    }
+
+    pub(super) fn record(&mut self, record: &RunRecord) {
+        self.runs += 1;
+        for (part, seconds) in &record.expected {
+            self.parts.entry(part.clone()).or_default().expected = Some(*seconds);
+        }
+        let part = self.parts.entry(record.part.clone()).or_default();
+        part.times.get_or_insert_default().record(record.seconds);
+        part.units.clone_from(&record.units);
+        if record.tasks.is_some() {
+            self.tasks.clone_from(&record.tasks);
+        }
+        while self.parts.len() > PARTS {
+            let least = self.parts.iter().min_by_key(|(_, row)| row.count());
+            let Some(least) = least.map(|(part, _)| part.clone()) else {
+                break;
+            };
+            self.parts.remove(&least);
+        }
+    }
+
+    pub(super) fn is_valid(&self) -> bool {
+        self.parts.values().all(PartRow::is_valid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ran(part: &str, seconds: f64, expected: &[(&str, f64)]) -> RunRecord {
+        RunRecord {
+            part: part.to_owned(),
+            seconds,
+            units: Vec::new(),
+            expected: (expected.iter())
+                .map(|(part, seconds)| ((*part).to_owned(), *seconds))
+                .collect(),
+            tasks: None,
+        }
+    }
+
+    /// The parts of so many runs, of which each takes what `seconds` says.
+    fn chosen(row: &mut RunRow, runs: usize, seconds: impl Fn(&str) -> f64) -> Vec<String> {
+        let run = |_| {
+            let part = row.choice(|_| true).expect("a part").part.to_owned();
+            row.record(&ran(&part, seconds(&part), &[]));
+            part
+        };
+        (0..runs).map(run).collect()
+    }
+
+    #[test]
+    fn parts_are_tried_where_the_expectation_was_wrong() {
+        let expected = [("gpu", 2.0), ("gpu,host", 1.0), ("host", 9.0)];
+        let mut row = RunRow::default();
+        assert_eq!(row.choice(|_| true), None);
+        row.record(&ran("gpu,host", 4.0, &expected));
+        let seconds = |part: &str| if part == "gpu" { 2.1 } else { 4.0 };
+        assert_eq!(chosen(&mut row, 3, seconds), ["gpu"; 3]);
+        // Only of what is there.
+        let part = row.choice(|part| part != "gpu").map(|known| known.part);
+        assert_eq!(part, Some("gpu,host"));
+    }
+
+    #[test]
+    fn an_expectation_that_was_right_is_kept_to() {
+        let mut row = RunRow::default();
+        row.record(&ran("gpu", 1.15, &[("gpu", 1.0), ("gpu,host", 1.1)]));
+        let parts = chosen(&mut row, 18, |_| 1.15);
+        assert!(parts.iter().all(|part| part == "gpu"), "{parts:?}");
+    }
+
+    #[test]
+    fn one_run_in_twenty_tries_what_may_be_as_fast() {
+        let mut row = RunRow::default();
+        row.record(&ran(
+            "gpu",
+            1.0,
+            &[("gpu", 1.0), ("gpu,host", 1.02), ("host", 3.0)],
+        ));
+        let parts = chosen(&mut row, 100, |part| if part == "gpu" { 1.0 } else { 1.04 });
+        let tried = parts.iter().filter(|part| *part == "gpu,host").count();
+        assert_eq!((tried, parts.contains(&"host".to_owned())), (5, false));
+    }
+
+    #[test]
+    fn a_disturbed_run_is_found_out() {
+        let mut row = RunRow::default();
+        // The best one's only run took three times as long as it should.
+        row.record(&ran("gpu", 3.0, &[("gpu", 1.0), ("gpu,host", 1.1)]));
+        let seconds = |part: &str| if part == "gpu" { 1.0 } else { 1.2 };
+        let parts = chosen(&mut row, 40, seconds);
+        assert_eq!(parts[1], "gpu,host");
+        assert_eq!(parts[39], "gpu", "{parts:?}");
+    }
+
+    #[test]
+    fn parts_are_bounded() {
+        let mut row = RunRow::default();
+        for part in 0..100 {
+            row.record(&ran(&part.to_string(), 1.0, &[]));
+        }
+        assert_eq!((row.parts.len(), row.runs), (PARTS, 100));
+    }
+}
