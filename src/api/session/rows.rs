@@ -4,7 +4,6 @@ use serde_json::Value;
 use twox_hash::xxhash3_128::Hasher;
 
 use super::parts::{self, Chosen};
-use crate::engine::graph::kernel_seconds::KernelSeconds;
 use crate::machine::Device;
 use crate::profile::kernels::{KernelProfiles, RunRecord};
 use crate::report::Workload;
@@ -89,27 +88,21 @@ impl Row {
         })
     }
 
-    /// The seconds of the tasks of a part, if they were measured, in its tiles.
-    pub fn tasks(&self, profiles: &KernelProfiles, part: &[usize]) -> Option<KernelSeconds> {
-        let (of, seconds) = profiles.run(&self.kind)?.tasks.as_ref()?;
-        (*of == self.tasks_of(part)).then(|| seconds.clone())
+    /// Its tasks on a part, in the tiles that suit it.
+    pub fn of_tasks(&self, part: &[usize]) -> String {
+        format!("{} on {}", self.kind, self.name(part))
     }
 
-    /// The part whose tasks have seconds, by all devices.
-    fn tasks_of(&self, part: &[usize]) -> String {
-        let all: Vec<String> = self.devices.iter().map(named).collect();
-        format!("{} of {}", self.name(part), all.join(","))
-    }
-
-    /// Notes a run of it, and the seconds of the tasks of a part.
+    /// Notes a run that ended on a part, and the one on which it began if that is another one.
     pub fn note(
         &self,
         profiles: &mut KernelProfiles,
         chosen: &Chosen,
         (seconds, units): (f64, Vec<[u64; 2]>),
-        tasks: Option<(&[usize], KernelSeconds)>,
+        began: Option<&[usize]>,
     ) {
         let expected = chosen.expected.iter();
+        let began = began.filter(|began| *began != chosen.part);
         let record = RunRecord {
             part: self.name(&chosen.part),
             seconds,
@@ -117,7 +110,7 @@ impl Row {
             expected: expected
                 .map(|of| (self.name(&of.part), of.seconds))
                 .collect(),
-            tasks: tasks.map(|(part, seconds)| (self.tasks_of(part), seconds)),
+            left: began.map(|part| self.name(part)),
         };
         profiles.record_run(&self.kind, record);
     }

@@ -55,6 +55,32 @@ pub fn divided(units: u64, speeds: &[f64]) -> Vec<Range<u64>> {
     ranges.collect()
 }
 
+/// Nodes that gain less than this part of a step are left out: expectations are no better.
+const MARGINAL: f64 = 0.03;
+
+/// The speeds of the nodes that take part, in steps a second, and 0 for the others: of the fastest
+/// ones as many as a step is expected to be fastest with, and its seconds with them and with all.
+/// `exchanging` are the seconds in which so many nodes get what they read of each other's results.
+pub fn taking_part(
+    speeds: &[f64],
+    exchanging: impl Fn(usize) -> f64,
+) -> Option<(Vec<f64>, [f64; 2])> {
+    let mut fastest: Vec<usize> = (0..speeds.len()).filter(|n| speeds[*n] > 0.0).collect();
+    fastest.sort_by(|one, other| speeds[*other].total_cmp(&speeds[*one]));
+    let seconds = |count: usize| {
+        let speed: f64 = fastest[..count].iter().map(|node| speeds[*node]).sum();
+        1.0 / speed + exchanging(count)
+    };
+    let least = (1..=fastest.len()).map(seconds).reduce(f64::min)?;
+    let most = (1.0 + MARGINAL) * least;
+    let count = (1..=fastest.len()).find(|count| seconds(*count) <= most)?;
+    let mut part = vec![0.0; speeds.len()];
+    for node in &fastest[..count] {
+        part[*node] = speeds[*node];
+    }
+    Some((part, [seconds(count), seconds(fastest.len())]))
+}
+
 /// Whether nodes compare their paces after so many steps: after 4, 16, 64, and so on. In the
 /// first steps a balancer moves units within a node. What a comparison costs is little beside
 /// the steps, and one that is wrong, as a node was disturbed, is put right after three times as
@@ -121,6 +147,26 @@ mod tests {
             2
         );
         assert_eq!(divided(5, &[0.0, 0.0]), [0..0, 0..0]);
+    }
+
+    #[test]
+    fn nodes_take_part_that_gain_more_than_they_exchange() {
+        let part = |speeds: &[f64], each: f64| {
+            let exchanging = |nodes: usize| each * (nodes - 1) as f64;
+            taking_part(speeds, exchanging).map(|(part, seconds)| (part, seconds))
+        };
+        let four = [1.0; 4];
+        assert_eq!(part(&four, 0.0), Some((vec![1.0; 4], [0.25; 2])));
+        // 1, 0.6, 0.53, 0.55 seconds.
+        let fewer = vec![1.0, 1.0, 1.0, 0.0];
+        let (which, [with, all]) = part(&four, 0.1).unwrap();
+        assert_eq!(
+            (which, (100.0 * with) as u32, (100.0 * all) as u32),
+            (fewer, 53, 55)
+        );
+        let one = Some((vec![0.0, 2.0, 0.0], [0.5, 2.25]));
+        assert_eq!(part(&[1.0, 2.0, 1.0], 1.0), one);
+        assert_eq!(part(&[0.0, 0.0], 1.0), None);
     }
 
     #[test]

@@ -18,6 +18,7 @@ use super::subtasks::{Subtasks, Written};
 use super::traced::Traced;
 use crate::machine::host::Host;
 use crate::runtime::{Notice, Runtime};
+use crate::spread::Network;
 use crate::spread::Spread;
 use crate::time::Nanos;
 use crate::workload::cluster::Fill;
@@ -44,6 +45,9 @@ pub struct Options {
     /// What this node's devices are expected to do, in the runtime's order.
     pub devices: Vec<DeviceInfo>,
     pub settings: Settings,
+    /// The network over which nodes that share units must gain more than they exchange, or they
+    /// are left out; `None`: all take part.
+    pub leaves_out: Option<Network>,
     /// Bytes of host memory for what subtasks read.
     pub input_bytes: u64,
     /// Whether nodes note what their devices do, for a trace.
@@ -61,6 +65,7 @@ impl Options {
             program,
             devices: runtime.devices().iter().map(expected).collect(),
             settings: Settings::default(),
+            leaves_out: None,
             input_bytes: (memory as f64 * INPUT_MEMORY) as u64,
             traces: false,
         }
@@ -120,6 +125,7 @@ pub struct Node<'a> {
     pub(super) ended: usize,
     pub(super) restarts: bool,
     pub(super) wake_at: Option<Nanos>,
+    pub(super) leaves_out: Option<Network>,
     /// Since when devices compute.
     pub(super) busy_since: Option<Instant>,
     pub(super) lost_devices: Vec<DeviceIndex>,
@@ -215,6 +221,7 @@ impl<'a> Node<'a> {
             ended: 0,
             restarts: false,
             wake_at: None,
+            leaves_out: options.leaves_out,
             busy_since: None,
             lost_devices: Vec::new(),
             lost: vec![false; nodes],

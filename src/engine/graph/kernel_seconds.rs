@@ -6,26 +6,25 @@ use std::sync::atomic::AtomicBool;
 
 use super::problem::KernelTimes;
 use super::{GraphRunError, times};
+use crate::codelet::{Cost, Name};
 use crate::runtime::Runtime;
 use pdawl_core::graph::{Kernel, TaskGraph};
-use serde::{Deserialize, Serialize};
 
 /// Runs in which the sample is measured.
 const RUNS: usize = 3;
 
 /// The seconds of kinds of kernels by device.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
 pub struct KernelSeconds {
     kinds: Vec<Kind>,
 }
 
 /// Kernels that take the same time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 struct Kind {
-    codelet: String,
+    codelet: Name,
     units: Range<u64>,
-    flops: f64,
-    bytes: f64,
+    cost: Cost,
     /// By device; `None` where it cannot run or was not measured.
     seconds: Vec<Option<f64>>,
 }
@@ -59,10 +58,9 @@ impl KernelSeconds {
         for (kernel, seconds) in graph.kernels().iter().zip(times) {
             if self.alike(kernel).is_none() {
                 self.kinds.push(Kind {
-                    codelet: kernel.codelet.name.as_str().to_owned(),
+                    codelet: kernel.codelet.name.clone(),
                     units: kernel.units.clone(),
-                    flops: kernel.cost.flops,
-                    bytes: kernel.cost.bytes,
+                    cost: kernel.cost,
                     seconds,
                 });
             }
@@ -85,9 +83,9 @@ impl KernelSeconds {
     /// The measured times of kernels like this one.
     pub fn alike(&self, kernel: &Kernel) -> Option<&[Option<f64>]> {
         let kind = self.kinds.iter().find(|kind| {
-            kind.codelet == kernel.codelet.name.as_str()
+            kind.codelet == kernel.codelet.name
                 && kind.units == kernel.units
-                && [kind.flops, kind.bytes] == [kernel.cost.flops, kernel.cost.bytes]
+                && kind.cost == kernel.cost
         })?;
         Some(&kind.seconds)
     }
@@ -95,13 +93,13 @@ impl KernelSeconds {
     /// The seconds between those of the least and the most costly kernel of its codelet, by
     /// operations: a part of them does not depend on the size.
     fn scaled(&self, kernel: &Kernel) -> Vec<Option<f64>> {
-        let name = kernel.codelet.name.as_str();
-        let same = || (self.kinds.iter()).filter(|kind| kind.codelet == name);
+        let same = || (self.kinds.iter()).filter(|kind| kind.codelet == kernel.codelet.name);
         let devices = same().map(|kind| kind.seconds.len()).max().unwrap_or(0);
         let flops = kernel.cost.flops;
         (0..devices)
             .map(|device| {
-                let measured = same().filter_map(|kind| Some((kind.flops, kind.seconds[device]?)));
+                let measured =
+                    same().filter_map(|kind| Some((kind.cost.flops, kind.seconds[device]?)));
                 let mut measured: Vec<(f64, f64)> = measured.collect();
                 measured.sort_by(|one, other| one.0.total_cmp(&other.0));
                 let ((least, short), (most, long)) = (*measured.first()?, *measured.last()?);

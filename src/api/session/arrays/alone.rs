@@ -165,8 +165,8 @@ impl Session {
         // A run that had ended, but whose result was not looked at.
         ran.last.interrupted |= stop.load(Ordering::Relaxed);
         if let (Some(row), Some(took)) = (row, ran.took()) {
-            let tasks = Some((&chosen.part[..], seconds));
-            self.devices.note(&row, &chosen, (took, Vec::new()), tasks);
+            self.devices.note_tasks(&row, &chosen.part, seconds);
+            self.devices.note(&row, &chosen, (took, Vec::new()), None);
         }
         let measured = MeasuredTasks {
             window,

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{env, process};
 
-use crate::engine::graph::kernel_seconds::KernelSeconds;
 use crate::engine::measure::Ways;
 use crate::machine::{Device, Fingerprint, RuntimeKind};
 use crate::profile::kernels::{KernelProfiles, KernelProfilesError, path_of_user};
@@ -97,12 +96,6 @@ impl KeptTimes {
     /// What is known of runs like this one.
     pub fn run(&self, row: &Row) -> Option<KnownRun> {
         self.reads_rows.then(|| row.known(&self.profiles)).flatten()
-    }
-
-    /// The seconds of tasks of runs like this one.
-    pub fn tasks(&self, row: &Row, part: &[usize]) -> Option<KernelSeconds> {
-        let tasks = || row.tasks(&self.profiles, part);
-        self.reads_rows.then(tasks).flatten()
     }
 
     /// The links of devices and copies between them, measured now if a device's is not known yet.

@@ -60,6 +60,7 @@ pub struct OpenDevices {
     /// What was left out, and why.
     pub notes: Vec<String>,
     times: Option<KeptTimes>,
+    tasks: Option<(String, KernelSeconds)>,
     /// The machine's file, if the user has named it.
     #[cfg(feature = "models")]
     named: Option<MachineFile>,
@@ -117,6 +118,7 @@ impl OpenDevices {
                     backend: Backend::Simulated(Box::new(simulation)),
                     notes,
                     times: Some(times),
+                    tasks: None,
                     #[cfg(feature = "models")]
                     named: None,
                     is_listed: true,
@@ -145,6 +147,7 @@ impl OpenDevices {
             backend: Backend::Real(Box::new(real)),
             notes,
             times,
+            tasks: None,
             #[cfg(feature = "models")]
             named: named.map(|named| named.file),
             is_listed,
@@ -255,22 +258,29 @@ impl OpenDevices {
         self.times.as_ref()?.run(row)
     }
 
-    /// The seconds of tasks of runs like this one.
+    /// The seconds of the tasks of the last run of this session, if they are those of this part.
+    /// Others are measured, which also makes the devices ready.
     pub fn known_tasks(&self, row: &Row, part: &[usize]) -> Option<KernelSeconds> {
-        self.times.as_ref()?.tasks(row, part)
+        let (of, seconds) = self.tasks.as_ref()?;
+        (*of == row.of_tasks(part)).then(|| seconds.clone())
+    }
+
+    /// Notes the seconds of a part's tasks.
+    pub fn note_tasks(&mut self, row: &Row, part: &[usize], seconds: KernelSeconds) {
+        self.tasks = Some((row.of_tasks(part), seconds));
     }
 
     /// Notes a run on a part, which took so many seconds, or whose steps did with units so divided;
-    /// and the seconds of a part's tasks.
+    /// and the part on which it began.
     pub fn note(
         &mut self,
         row: &Row,
         chosen: &Chosen,
         took: (f64, Vec<[u64; 2]>),
-        tasks: Option<(&[usize], KernelSeconds)>,
+        began: Option<&[usize]>,
     ) {
         if let Some(profiles) = self.times.as_mut().and_then(KeptTimes::rows) {
-            row.note(profiles, chosen, took, tasks);
+            row.note(profiles, chosen, took, began);
         }
     }
 

@@ -486,11 +486,18 @@ impl DividedRun<'_> {
         stop: &AtomicBool,
         progress: &mut dyn FnMut(u32, u32),
     ) -> Result<Run, Error> {
-        let mut outcome = match self.chosen {
-            Chosen::By(Strategy::Oracle) => self.run_best(stop, progress)?,
+        let known = (self.row.as_ref()).and_then(|row| self.session.devices.known(row));
+        let mut outcome = match (&self.chosen, &known) {
+            (Chosen::By(Strategy::Oracle), _) => self.run_best(stop, progress)?,
+            (Chosen::By(Strategy::Dawl), Some(known)) => {
+                let make = |setup: &Setup| Ok(begun(setup, known));
+                let mut outcome = self.corun(make, self.options, None, stop, progress)?;
+                outcome.notes.push(known.note(&self.devices, " a step"));
+                outcome
+            }
             _ => self.run_chosen(stop, progress)?,
         };
-        self.note_row(&mut outcome);
+        self.note_row(&mut outcome, known.as_ref().map(|known| &known.part[..]));
         let trace = std::mem::take(&mut outcome.trace);
         let mut context = Context {
             policy: self.policy(),
@@ -523,21 +530,13 @@ impl DividedRun<'_> {
             (Chosen::Alone(device), _) => Strategy::alone(*device, self.devices.len()),
             (Chosen::By(strategy), _) => strategy.clone(),
         };
-        let known = self.row.as_ref();
-        let known = known.and_then(|row| self.session.devices.known(row));
-        if let Some(known) = known {
-            let make = |setup: &Setup| Ok(begun(setup, &known));
-            let mut outcome = self.corun(make, self.options, None, stop, progress)?;
-            outcome.notes.push(known.note(&self.devices, " a step"));
-            return Ok(outcome);
-        }
         let make = |setup: &Setup| Ok(strategy.build(setup)?);
         self.corun(make, self.options, None, stop, progress)
     }
 
     /// Notes what the steps took and how they were divided, and which part was expected to be
     /// faster than all devices.
-    fn note_row(&mut self, outcome: &mut Outcome) {
+    fn note_row(&mut self, outcome: &mut Outcome, began: Option<&[usize]>) {
         let (Some(row), Some(last)) = (&self.row, outcome.steps.last()) else {
             return;
         };
@@ -572,7 +571,7 @@ impl DividedRun<'_> {
                 note: None,
             };
             let devices = &mut self.session.devices;
-            devices.note(row, &chosen, (seconds, units), None);
+            devices.note(row, &chosen, (seconds, units), began);
         }
     }
 

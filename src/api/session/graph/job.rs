@@ -420,9 +420,10 @@ impl Session {
             ..self.context(job.workload.clone())
         };
         if let (Some(row), Some(took), None) = (row, ran.took(), &lost) {
-            let is_set = matches!(job.placed, Placed::Set(_));
-            let tasks = is_set.then(|| (&all[..], seconds.clone()));
-            self.devices.note(&row, &chosen, (took, Vec::new()), tasks);
+            if matches!(job.placed, Placed::Set(_)) {
+                self.devices.note_tasks(&row, &all, seconds.clone());
+            }
+            self.devices.note(&row, &chosen, (took, Vec::new()), None);
         }
         context.notes.extend(chosen.note.into_iter().chain(lost));
         Ok(Executed {

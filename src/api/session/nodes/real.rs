@@ -81,6 +81,7 @@ impl Part {
         };
         let of_node = Options {
             settings,
+            leaves_out: Some(settings.network),
             traces: options.traced,
             ..Options::on(runtime, program)
         };

@@ -60,6 +60,7 @@ pub fn simulate(
         },
         noise: options.noise,
         seed: options.seed,
+        leaves_out: true,
         traces: options.traced,
         ..Options::default()
     };
@@ -84,8 +85,9 @@ pub fn simulate(
         name: file.name.clone(),
         ..Machine::simulated(first, Vec::new())
     };
-    let notes = std::iter::once(rates).chain(more).collect();
     let outcome = simulated.outcome;
+    let of_nodes = outcome.nodes.iter().flat_map(|node| node.notes.clone());
+    let notes = std::iter::once(rates).chain(more).chain(of_nodes).collect();
     let mut report = work.report(&outcome, machine, notes, options);
     if let Details::Nodes(own) = &mut report.details {
         own.tile = work.operation.as_ref().map(|_| work.tile);

@@ -170,10 +170,10 @@ impl Dawl {
         }
     }
 
-    /// Begins with a plan of an earlier run, without probes, and keeps to its devices until one of
-    /// them changes.
+    /// Begins with a plan of an earlier run, and keeps to its devices until one of them changes.
+    /// Probes come first: they wake the devices.
     pub fn resuming(setup: &Setup, plan: StepPlan) -> Self {
-        let mut dawl = Self::new(setup).from_equal_shares();
+        let mut dawl = Self::new(setup);
         let StepPlan { held, pooled } = plan;
         dawl.follow(Partition {
             held,

@@ -10,7 +10,7 @@ use crate::codelet::Precision;
 use crate::verify::Checked;
 use crate::workload::spmv::{Form, Spmv};
 use crate::workload::stencil::Stencil;
-use crate::workload::{Divisible, Ending, Grid, Supersteps};
+use crate::workload::{Data, Divisible, Ending, Grid, Supersteps};
 
 /// A co-run over nodes.
 #[derive(Clone, Copy)]
@@ -24,6 +24,26 @@ pub struct Bands<'a> {
     pub rows: &'a RowsOf,
     /// The space of a number that the steps leave.
     pub figure: usize,
+}
+
+impl Bands<'_> {
+    /// Bytes that each of so many nodes gets after a step, or superstep, and the number of the
+    /// others from which they come.
+    pub fn received(&self, nodes: u64) -> (f64, u64) {
+        let others = nodes.saturating_sub(1);
+        match self.workload.data() {
+            Data::Grid(grid) => {
+                let edge = grid.halo() * u64::from(self.supersteps.size()) * grid.unit_bytes();
+                let neighbours = others.min(2);
+                ((neighbours * edge) as f64, neighbours)
+            }
+            Data::Product(spmv) if spmv.iterates() => {
+                let vector = u64::from(spmv.matrix().rows()) * spmv.number();
+                ((vector * others) as f64 / nodes.max(1) as f64, others)
+            }
+            Data::Product(_) | Data::Kernel(_) => (0.0, 0),
+        }
+    }
 }
 
 /// The rows of a result, by units.

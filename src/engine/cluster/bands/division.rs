@@ -4,22 +4,30 @@
 use std::ops::Range;
 
 use super::mail::Round;
-use crate::balance::bands::{Pace, divided, redivided};
+use crate::balance::bands::{Pace, divided, redivided, taking_part};
 use crate::cluster::ClusterError;
 use crate::cluster::node::{Interruption, Node};
-use crate::workload::Divisible;
+use crate::spread::Network;
+use crate::workload::cluster::Bands;
 use pdawl_core::cluster::NodeId;
 use pdawl_core::cluster::info::NodeInfo;
 use pdawl_core::cluster::protocol::Message;
 
-/// The division by what nodes have reported of their devices, those left out that do not work.
+/// The part of a message's round trip for which its driver and its receiver's are busy.
+const MESSAGE: f64 = 0.25;
+
+/// The division by what nodes have reported of their devices. Those are left out that do not work,
+/// and on a network of which something is known those that do not gain what they exchange; a note
+/// says so.
 pub(in crate::cluster) fn first_division<'n>(
-    workload: &dyn Divisible,
+    bands: &Bands,
     nodes: impl IntoIterator<Item = &'n NodeInfo>,
     working: &[Vec<bool>],
-) -> Vec<Range<u64>> {
-    let units = workload.units();
-    let cost = workload.cost(&(0..units));
+    network: Option<Network>,
+) -> (Vec<Range<u64>>, Option<String>) {
+    let units = bands.workload.units();
+    let cost = bands.workload.cost(&(0..units));
+    let steps = f64::from(bands.supersteps.size());
     let speeds = nodes.into_iter().zip(working).map(|(node, working)| {
         let devices = node
             .devices
@@ -27,17 +35,34 @@ pub(in crate::cluster) fn first_division<'n>(
             .zip(working)
             .filter(|(_, works)| **works);
         let seconds = devices.map(|(device, _)| device.seconds(cost, 0.0));
-        seconds.map(|seconds| 1.0 / seconds).sum()
+        seconds.map(|seconds| 1.0 / (steps * seconds)).sum()
     });
     let speeds: Vec<f64> = speeds.collect();
-    match speeds.iter().all(|speed: &f64| speed.is_finite()) {
-        true => divided(units, &speeds),
+    if !speeds.iter().all(|speed: &f64| speed.is_finite()) {
         // Devices of which nothing is known are alike.
-        false => {
-            let alike = speeds.iter().map(|speed| f64::from(u8::from(*speed > 0.0)));
-            divided(units, &alike.collect::<Vec<_>>())
-        }
+        let alike = speeds.iter().map(|speed| f64::from(u8::from(*speed > 0.0)));
+        return (divided(units, &alike.collect::<Vec<_>>()), None);
     }
+    let exchanging = |network: Network, nodes: usize| {
+        let (bytes, others) = bands.received(nodes as u64);
+        let trips = 0.5 + MESSAGE * others as f64;
+        match others {
+            0 => 0.0,
+            _ => bytes / network.bandwidth + trips * network.round_trip as f64 * 1e-9,
+        }
+    };
+    let part = network.and_then(|network| taking_part(&speeds, |n| exchanging(network, n)));
+    let Some((part, [seconds, of_all])) = part.filter(|(part, _)| *part != speeds) else {
+        return (divided(units, &speeds), None);
+    };
+    let count = part.iter().filter(|speed| **speed > 0.0).count();
+    let note = format!(
+        "{count} of {} nodes take part: a step is expected to take {:.3} ms, {:.3} ms on all",
+        speeds.len(),
+        1e3 * seconds,
+        1e3 * of_all
+    );
+    (divided(units, &part), Some(note))
 }
 
 impl Node<'_> {

@@ -78,8 +78,10 @@ impl Node<'_> {
     ) -> Result<(u32, Vec<Range<u64>>), Interruption> {
         let (attempt, me) = (self.machine.restarts(), self.me());
         if me == NodeId::FIRST {
-            let units =
-                first_division(bands.workload, self.machine.nodes(), self.machine.working());
+            let network = self.leaves_out;
+            let (nodes, working) = (self.machine.nodes(), self.machine.working());
+            let (units, note) = first_division(bands, nodes, working, network);
+            self.record.notes.extend(note);
             self.tell_division((attempt, 0), &units)?;
         }
         let units = self.division((attempt, 0))?;

@@ -19,6 +19,7 @@ use crate::machine::cluster::NetworkSpec;
 use crate::runtime::sim::bandwidth_sharing::{Fluid, Resource as Shared, Use};
 use crate::runtime::sim::{Sim, SimOptions};
 use crate::runtime::{Devices, Runtime};
+use crate::spread::Network;
 use crate::time::Nanos;
 use crate::workload::cluster::Bands;
 use crate::workload::{Supersteps, ends};
@@ -74,6 +75,7 @@ pub(super) fn simulate(
     options: &super::Options,
 ) -> Result<Report, SimulateError> {
     let traces = options.traces;
+    let network = options.leaves_out.then(|| cluster.assumed());
     let options = SimOptions {
         seed: options.seed,
         noise: options.noise,
@@ -85,14 +87,18 @@ pub(super) fn simulate(
     };
     let machines = cluster.nodes.iter().map(|node| &*node.file);
     let machines: Vec<&MachineFile> = machines.collect();
-    let mut nodes = Nodes::open((&machines, &cluster.network), bands, (&options, tracing))?;
+    let mut nodes = Nodes::open(
+        (&machines, &cluster.network, network),
+        bands,
+        (&options, tracing),
+    )?;
     nodes.run()?;
     Ok(nodes.report(traces))
 }
 
 impl<'w> Nodes<'w> {
     fn open(
-        (machines, spec): (&[&MachineFile], &NetworkSpec),
+        (machines, spec, leaves_out): (&[&MachineFile], &NetworkSpec, Option<Network>),
         bands: Bands<'w>,
         (options, tracing): (&SimOptions, Tracing),
     ) -> Result<Self, SimulateError> {
@@ -127,7 +133,10 @@ impl<'w> Nodes<'w> {
         let works: Vec<Vec<bool>> = (infos.iter())
             .map(|info| vec![true; info.devices.len()])
             .collect();
-        let units = first_division(bands.workload, infos, &works);
+        let (units, note) = first_division(&bands, infos, &works, leaves_out);
+        if let Some(node) = nodes.first_mut() {
+            node.record.notes.extend(note);
+        }
         let mut opened = Self {
             bands,
             spec: spec.clone(),

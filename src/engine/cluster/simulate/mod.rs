@@ -111,6 +111,8 @@ pub struct Options {
     /// Of random times and choices.
     pub seed: u64,
     pub slowdowns: Vec<Slowdown>,
+    /// Whether nodes that share units are left out if they gain less than they exchange.
+    pub leaves_out: bool,
     /// Whether the report has what devices did, for a trace.
     pub traces: bool,
 }
@@ -123,6 +125,7 @@ impl Default for Options {
             noise: Some(0.0),
             seed: 1,
             slowdowns: Vec::new(),
+            leaves_out: false,
             traces: false,
         }
     }

@@ -3,14 +3,13 @@
 
 use std::collections::BTreeMap;
 
-use pdawl_engine::graph::kernel_seconds::KernelSeconds;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::KernelTimes;
 
 /// How much longer than expected the fastest part may take for the expectations of others to be
-/// as wrong as its own. Beyond, they are tried.
+/// as wrong as its own. Beyond, nothing is known of them but that, and they are tried.
 const TRUSTED: f64 = 1.25;
 /// A part that was not tried must be expected to take less than this part of the best one's time.
 const PAYS: f64 = 0.97;
@@ -31,10 +30,6 @@ pub struct RunRow {
     pub runs: u64,
     /// By the devices that took part: `gpu0,host:16`.
     pub parts: BTreeMap<String, PartRow>,
-    /// The seconds of the tasks that were last measured, and the devices.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "serde_json::Value")]
-    pub tasks: Option<(String, KernelSeconds)>,
 }
 
 /// What is known of runs of one kind on some devices.
@@ -63,8 +58,8 @@ pub struct RunRecord {
     pub units: Vec<[u64; 2]>,
     /// What parts were expected to take.
     pub expected: Vec<(String, f64)>,
-    /// See [`RunRow::tasks`].
-    pub tasks: Option<(String, KernelSeconds)>,
+    /// The part that was chosen at first, if it did not keep the work.
+    pub left: Option<String>,
 }
 
 /// What a run begins with.
@@ -112,12 +107,11 @@ impl RunRow {
             .row
             .expected
             .map_or(1.0, |expected| best.seconds / expected);
+        let wrong = if wrong > TRUSTED { 1.0 } else { wrong };
         let perhaps = parts
             .filter(|(part, _)| *part != best.part)
             .map(|(part, row)| {
-                let expected = row
-                    .expected
-                    .map_or(f64::INFINITY, |s| s * wrong.min(TRUSTED));
+                let expected = row.expected.map_or(f64::INFINITY, |s| s * wrong);
                 let measured = row.least().unwrap_or(f64::INFINITY);
                 let seconds = match row.count() {
                     ENOUGH.. => measured,
@@ -142,8 +136,10 @@ impl RunRow {
         let part = self.parts.entry(record.part.clone()).or_default();
         part.times.get_or_insert_default().record(record.seconds);
         part.units.clone_from(&record.units);
-        if record.tasks.is_some() {
-            self.tasks.clone_from(&record.tasks);
+        if let Some(left) = &record.left {
+            // It was no faster, or it would have been kept to.
+            let left = self.parts.entry(left.clone()).or_default();
+            left.times.get_or_insert_default().record(record.seconds);
         }
         while self.parts.len() > PARTS {
             let least = self.parts.iter().min_by_key(|(_, row)| row.count());
@@ -171,7 +167,7 @@ mod tests {
             expected: (expected.iter())
                 .map(|(part, seconds)| ((*part).to_owned(), *seconds))
                 .collect(),
-            tasks: None,
+            left: None,
         }
     }
 

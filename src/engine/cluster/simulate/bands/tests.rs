@@ -43,7 +43,12 @@ fn open<'w>(workload: &'w BandsWorkload, machines: &[MachineFile]) -> Nodes<'w> 
         ..SimOptions::default()
     };
     let machines: Vec<&MachineFile> = machines.iter().collect();
-    Nodes::open((&machines, &network()), bands, (&options, Tracing::None)).unwrap()
+    Nodes::open(
+        (&machines, &network(), None),
+        bands,
+        (&options, Tracing::None),
+    )
+    .unwrap()
 }
 
 /// Compares the result of all nodes with the problem.
