@@ -221,7 +221,7 @@ impl OperationCommand {
             format: args.format,
             files: &args.files,
         };
-        run_job(&job, || self.prepared())
+        run_job(&job, |_| self.prepared())
     }
 
     /// The operation, of files if some are named, and the files of its results.

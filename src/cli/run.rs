@@ -275,7 +275,7 @@ impl<W: clap::Args> Divided<W> {
         let [first, second] = given.inputs;
         if on_one_node.is_none() && self.nodes.several() {
             let options = &self.options;
-            return options.run_over_nodes(&self.nodes, given.seed, || {
+            return options.run_over_nodes(&self.nodes, given.seed, |_| {
                 let stop = interrupt::listen()?;
                 // All nodes must make the same, whatever memory they have.
                 let all = MemoryBudget {
@@ -405,16 +405,16 @@ impl Kernel {
     /// Runs it over several nodes.
     fn over_nodes(&self) -> Result<(), Failure> {
         let options = &self.options;
-        options.run_over_nodes(&self.nodes, self.kernel.seed, || self.prepared())
+        options.run_over_nodes(&self.nodes, self.kernel.seed, |nodes| self.prepared(nodes))
     }
 
-    /// Reads and examines the kernel of a run over several nodes.
-    fn prepared(&self) -> Result<Prepared, Failure> {
+    /// Reads and examines the kernel of a run over so many nodes.
+    fn prepared(&self, nodes: usize) -> Result<Prepared, Failure> {
         let options = &self.options;
         let (mut paths, stop) = (Paths::default(), interrupt::listen()?);
         let task = self.kernel.read(&options.machine, &mut paths, stop)?;
         let (user, devices) = (task.user.clone(), task.devices.clone());
-        let kernel = task.over_nodes(options.verify && is_first())?;
+        let kernel = task.over_nodes(nodes, options.verify && is_first())?;
         let mut results = Vec::new();
         for (position, path) in self.kernel.saves(&user, |path| Ok(path.to_owned()))? {
             let space = kernel.written.iter().find(|(at, _)| *at == position);
@@ -477,7 +477,7 @@ impl Options {
         &self,
         nodes: &NodeOptions,
         seed: u64,
-        prepare: impl FnOnce() -> Result<Prepared, Failure>,
+        prepare: impl FnOnce(usize) -> Result<Prepared, Failure>,
     ) -> Result<(), Failure> {
         let job = ClusterJob {
             devices: self.machine.devices.as_deref(),

@@ -23,7 +23,7 @@ fn workload(kernel: &KernelCase, seed: u64, steps: u32) -> KernelWorkload {
     let found = harness::examined(&mut runtime, kernel, seed);
     let reference = harness::undivided(&mut runtime, kernel, seed, steps);
     let reference = reference.into_iter().map(|(_, bytes)| bytes).collect();
-    let workload = KernelWorkload::new(found.user, steps.into());
+    let workload = KernelWorkload::new(found.user, steps.into(), 16);
     let workload = workload.unwrap_or_else(|error| panic!("{}: {error}", kernel.name));
     workload.with_reference(reference)
 }
@@ -197,7 +197,7 @@ fn what_is_written_and_not_divided_is_refused() {
             let found = examine(&mut runtime, 0, user, SliceTrials::Always, &stop);
             let found = found.expect("it runs");
             assert_eq!(found.refusal, None);
-            let refused = KernelWorkload::new(found.user, 1).err();
+            let refused = KernelWorkload::new(found.user, 1, 16).err();
             (argument, refused == Some(NotDivided { argument }))
         })
         .collect();

@@ -120,18 +120,18 @@ enum Ready<'a> {
 }
 
 /// Runs a job, or simulates it. The first node prints the report, and writes results and
-/// traces. All nodes join before they prepare anything, so that one which cannot tells the
-/// others.
+/// traces. All nodes join before they prepare anything for that number of nodes, so that one which
+/// cannot tells the others.
 ///
 /// # Errors
 /// What the session and the wire refuse, nodes that were not started alike, wrong results,
 /// lost nodes, and Ctrl-C.
 pub fn run_job(
     job: &ClusterJob,
-    prepare: impl FnOnce() -> Result<Prepared, Failure>,
+    prepare: impl FnOnce(usize) -> Result<Prepared, Failure>,
 ) -> Result<(), Failure> {
     if let Some(cluster) = &job.nodes.cluster {
-        let mut prepared = prepare()?;
+        let mut prepared = prepare(1)?;
         if let Some(lone) = &job.alone
             && let Some(mut machine) = lone.machine.on_one_node(job.nodes)?
             && let Work::Operation(operation) = &prepared.work
@@ -157,7 +157,7 @@ pub fn run_job(
         wire.watch(Some(stop)).map_err(Failure::of)?;
     }
     let nodes = joined.as_ref().map_or(1, Wire::size);
-    let opened = prepare().and_then(|prepared| match (&prepared.work, job.alone) {
+    let opened = prepare(nodes).and_then(|prepared| match (&prepared.work, job.alone) {
         (Work::Operation(operation), Some(lone)) if nodes == 1 => {
             let operation = operation.clone();
             Ok(Ready::Alone(Box::new(prepared), operation, lone))

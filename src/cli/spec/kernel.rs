@@ -251,11 +251,11 @@ impl KernelTask {
         ))
     }
 
-    /// Its run over nodes. With `is_compared`, this one computes what the result is compared with.
+    /// Its run over so many nodes. With `is_compared`, this one computes what the result is compared with.
     ///
     /// # Errors
     /// A kernel that cannot be divided, or that does not fit in memory.
-    pub fn over_nodes(self, is_compared: bool) -> Result<KernelOverNodes, Failure> {
+    pub fn over_nodes(self, nodes: usize, is_compared: bool) -> Result<KernelOverNodes, Failure> {
         let memory = ByteSize(Host::detect().memory.obtainable(0));
         // The memory of a node is what it has: --host-memory is for runs on one.
         self.fits(MemoryBudget { memory, grids: 0 })
@@ -272,7 +272,7 @@ impl KernelTask {
         };
         let waiting = terminal::spinner();
         waiting.set_message("trying parts of the kernel");
-        let made = NodesWork::of_kernel(asked, &self.devices, is_compared, self.stop);
+        let made = NodesWork::of_kernel(asked, (&self.devices, nodes), is_compared, self.stop);
         waiting.finish_and_clear();
         let mut kernel = made.map_err(|error| match error {
             session::Error::Corun(error) => failure(&shown, error),

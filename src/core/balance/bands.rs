@@ -153,7 +153,7 @@ mod tests {
     fn nodes_take_part_that_gain_more_than_they_exchange() {
         let part = |speeds: &[f64], each: f64| {
             let exchanging = |nodes: usize| each * (nodes - 1) as f64;
-            taking_part(speeds, exchanging).map(|(part, seconds)| (part, seconds))
+            taking_part(speeds, exchanging)
         };
         let four = [1.0; 4];
         assert_eq!(part(&four, 0.0), Some((vec![1.0; 4], [0.25; 2])));

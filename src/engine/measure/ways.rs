@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::probe::Probe;
 use super::{MeasureError, MeasureOptions, device};
 use crate::codelet::copy;
-use crate::machine::{LinkSpec, MachineFile, PeerSpec};
+use crate::machine::{Device, LinkSpec, MachineFile, PeerSpec};
 use crate::runtime::{DeviceId, Runtime};
 
 /// Long enough for a link's bandwidth, and short enough for a first run.
@@ -64,6 +64,12 @@ impl Ways {
         }
         let peers = device::measure_peers(&mut probe, &own, &mut |_, _| {})?;
         Ok(Self { links, peers })
+    }
+
+    /// Whether the links of all devices with memory of their own are known.
+    pub fn has_all(&self, devices: &[Device]) -> bool {
+        let mut own = devices.iter().filter(|device| !device.shares_host_memory);
+        own.all(|device| self.links.contains_key(&device.name))
     }
 
     /// Takes over what others have measured later.

@@ -101,16 +101,16 @@ impl KeptTimes {
     /// The links of devices and copies between them, measured now if a device's is not known yet.
     /// Nothing is where runs are not kept: it takes a tenth of a second, or more.
     pub fn ways(&mut self, runtime: &mut dyn Runtime, notes: &mut Vec<String>) -> Option<&Ways> {
-        let known = &self.profiles.file().ways.links;
-        let mut devices = runtime.devices().iter();
-        let is_unknown = devices.any(|d| !d.shares_host_memory && !known.contains_key(&d.name));
-        if is_unknown && self.notes_rows {
+        if !self.notes_rows {
+            return None;
+        }
+        if !self.profiles.file().ways.has_all(runtime.devices()) {
             match Ways::measure(runtime) {
                 Ok(ways) => self.profiles.record_ways(&ways),
                 Err(error) => notes.push(format!("links are not measured: {error}")),
             }
         }
-        self.notes_rows.then(|| &self.profiles.file().ways)
+        Some(&self.profiles.file().ways)
     }
 
     /// Where runs are noted.

@@ -133,7 +133,9 @@ impl OpenDevices {
         let mut times = KeptTimes::of(devices, kept, fresh, &mut notes);
         if devices.iter().any(|device| !device.shares_host_memory) {
             let of_file = named.clone().or_else(NamedMachine::here);
+            // A file of another runtime's devices says nothing of these.
             let ways = of_file.map(|named| Ways::from(&named.file));
+            let ways = ways.filter(|ways| ways.has_all(devices));
             let measured = times.as_mut().filter(|_| ways.is_none());
             let measured = measured.and_then(|times| times.ways(real.runtime(), &mut notes));
             if let Some(ways) = ways.or(measured.cloned()) {

@@ -301,15 +301,11 @@ impl Session {
         };
         let may_choose = usual.and_then(|usual| self.may_choose(&options, usual));
         let is_open = matches!(options.part, TakingPart::Open);
-        let row = usual.filter(|usual| is_open && options.is_usual(*usual));
-        let row = row.map(|_| {
-            let of = (
-                options.gpu_memory,
-                options.window,
-                &options.queues,
-                options.keep_inputs,
-            );
-            Row::of(&job.workload, &format!("{of:?}"), &devices)
+        // Components are tried in each run, which also makes devices ready.
+        let is_kept = is_open && options.is_usual(NamedPolicy::LOCALITY);
+        let row = (is_kept && matches!(job.placed, Placed::Set(_))).then(|| {
+            let of = format!("{:?} {:?}", options.gpu_memory, options.window);
+            Row::of(&job.workload, &of, &devices)
         });
         let known = row.as_ref().filter(|_| may_choose.is_some());
         if let Some(known) = known.and_then(|row| self.devices.known(row)) {
@@ -420,9 +416,7 @@ impl Session {
             ..self.context(job.workload.clone())
         };
         if let (Some(row), Some(took), None) = (row, ran.took(), &lost) {
-            if matches!(job.placed, Placed::Set(_)) {
-                self.devices.note_tasks(&row, &all, seconds.clone());
-            }
+            self.devices.note_tasks(&row, &all, seconds.clone());
             self.devices.note(&row, &chosen, (took, Vec::new()), None);
         }
         context.notes.extend(chosen.note.into_iter().chain(lost));

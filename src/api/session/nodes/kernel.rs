@@ -29,7 +29,7 @@ pub struct KernelOverNodes {
 }
 
 impl NodesWork {
-    /// A kernel, which is examined on the best of a list of devices. Every node does so; what it
+    /// A kernel over so many nodes, which is examined on the best of a list of devices. Every node does so; what it
     /// finds is among the sizes that all nodes must have alike. With `is_compared` this node
     /// computes what the result is compared with.
     ///
@@ -37,7 +37,7 @@ impl NodesWork {
     /// A kernel that cannot be divided, or that does not fit in a device's memory.
     pub fn of_kernel(
         asked: AskedKernel,
-        list: &str,
+        (list, nodes): (&str, usize),
         is_compared: bool,
         stop: &AtomicBool,
     ) -> Result<KernelOverNodes, Error> {
@@ -66,7 +66,7 @@ impl NodesWork {
                  runs on one device"
             )));
         }
-        let workload = KernelWorkload::new(user.clone(), steps.into());
+        let workload = KernelWorkload::new(user.clone(), steps.into(), nodes);
         let mut workload = workload.map_err(|error| {
             let notes: String = notes.iter().map(|note| format!("; {note}")).collect();
             Error::NotDivided(format!(

@@ -18,8 +18,9 @@ use crate::verify::Checked;
 use crate::workload::Divisible;
 use crate::workload::kernel::{UserKernel, compare};
 
-/// Runs of units, at most: enough that each of some dozens of nodes gets a part that suits
-/// it, few enough that launches stay long.
+/// Runs of units for each node, and at most: enough that each node gets a part that suits it, few
+/// enough that launches stay long and messages few.
+const RUNS_A_NODE: u64 = 8;
 const RUNS: u64 = 128;
 
 /// Bytes that a thread makes at once.
@@ -51,11 +52,11 @@ pub struct KernelWorkload {
 }
 
 impl KernelWorkload {
-    /// So many steps of a kernel that was examined, and divided accordingly.
+    /// So many steps of a kernel that was examined, and divided accordingly, on so many nodes.
     ///
     /// # Errors
     /// A buffer that is written, and is not divided as the units are.
-    pub fn new(user: UserKernel, steps: u64) -> Result<Self, NotDivided> {
+    pub fn new(user: UserKernel, steps: u64, nodes: usize) -> Result<Self, NotDivided> {
         let slices = &user.slices().written;
         let undivided = user
             .buffers()
@@ -64,7 +65,8 @@ impl KernelWorkload {
             return Err(NotDivided { argument });
         }
         let units = user.units();
-        let count = units.min(RUNS);
+        let runs = RUNS_A_NODE.saturating_mul(nodes as u64).clamp(1, RUNS);
+        let count = units.min(runs);
         let cut = |run: u64| run * units / count;
         let runs = (0..count).map(|run| cut(run)..cut(run + 1));
         // A last unit of another size is a launch, and so a subtask, of its own.
