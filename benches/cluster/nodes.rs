@@ -46,6 +46,7 @@ fn node(wire: LocalWire, cores: &[usize], workload: &dyn ClusterWorkload, tile: 
         program: "the benchmark".to_owned(),
         devices: runtime.devices().iter().map(expected).collect(),
         settings: Settings::default(),
+        leaves_out: None,
         input_bytes: 1 << 30,
         traces: false,
     };

@@ -17,6 +17,7 @@ def home(tmp_path_factory, monkeypatch):
     monkeypatch.setenv("POCL_CACHE_DIR", kept)
     for name in [name for name in os.environ if name.startswith("PDAWL_") and not name.startswith("PDAWL_TEST_")]:
         monkeypatch.delenv(name)
+    monkeypatch.setenv("PDAWL_ROWS", "off")
     for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME", "XDG_DATA_HOME"):
         monkeypatch.setenv(name, str(tmp_path_factory.mktemp("home")))
 

@@ -74,6 +74,7 @@ impl Case {
                 prefetch: self.prefetch,
                 ..Settings::default()
             },
+            leaves_out: None,
             // Little, so that parts are forgotten and assembled again.
             input_bytes: 100_000,
             traces: true,

@@ -98,6 +98,7 @@ fn rank(
         program: "the test".to_owned(),
         devices: runtime.devices().iter().map(expected).collect(),
         settings: Settings::default(),
+        leaves_out: None,
         input_bytes: 1 << 20,
         traces: false,
     };

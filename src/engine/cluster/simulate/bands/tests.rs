@@ -36,6 +36,15 @@ fn slow() -> MachineFile {
 
 /// The nodes of machines with data.
 fn open<'w>(workload: &'w BandsWorkload, machines: &[MachineFile]) -> Nodes<'w> {
+    open_over(workload, machines, None)
+}
+
+/// Those of them that gain what they exchange over a network.
+fn open_over<'w>(
+    workload: &'w BandsWorkload,
+    machines: &[MachineFile],
+    over: Option<Network>,
+) -> Nodes<'w> {
     let bands = workload.bands().unwrap();
     let options = SimOptions {
         data: true,
@@ -44,7 +53,7 @@ fn open<'w>(workload: &'w BandsWorkload, machines: &[MachineFile]) -> Nodes<'w> 
     };
     let machines: Vec<&MachineFile> = machines.iter().collect();
     Nodes::open(
-        (&machines, &network(), None),
+        (&machines, &network(), over),
         bands,
         (&options, Tracing::None),
     )
@@ -165,6 +174,28 @@ fn units_may_change_hands_at_any_time() {
 }
 
 #[test]
+fn nodes_that_do_not_gain_what_they_exchange_are_left_out() {
+    let machines = [slow(), machine("k40"), slow()];
+    for workload in stencils().into_iter().chain(products()) {
+        let mut nodes = open_over(&workload, &machines, Some(Network::default()));
+        let bands = nodes.bands;
+        let with_units = |nodes: &Nodes| nodes.units.iter().filter(|u| !u.is_empty()).count();
+        let cost = bands.workload.cost(&(0..bands.workload.units()));
+        let exchanges = bands.received(2).1 > 0 && cost.bytes > 0.0;
+        let most = bands.workload.units().min(3) as usize;
+        assert_eq!(
+            with_units(&nodes),
+            if exchanges { 1 } else { most },
+            "{cost:?}"
+        );
+        let says = nodes.nodes[0].record.notes.join("");
+        assert_eq!(says.contains("1 of 3 nodes take part"), exchanges, "{says}");
+        nodes.run().unwrap();
+        check(&workload, nodes);
+    }
+}
+
+#[test]
 fn a_slow_node_gets_fewer_units() {
     let stencil = Stencil::new(4096, 4096, None, Precision::F64, 1).unwrap();
     let workload = BandsWorkload::stencil(stencil, Supersteps::new(100, 1));
@@ -173,7 +204,8 @@ fn a_slow_node_gets_fewer_units() {
     let bands = workload.bands().unwrap();
     let spec = network();
     let options = SimOptions::default();
-    let mut nodes = Nodes::open((&machines, &spec), bands, (&options, Tracing::None)).unwrap();
+    let mut nodes =
+        Nodes::open((&machines, &spec, None), bands, (&options, Tracing::None)).unwrap();
     nodes.nodes.iter_mut().for_each(close);
     nodes
         .begin(
