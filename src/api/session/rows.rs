@@ -19,7 +19,7 @@ pub struct Row {
 #[derive(Clone, Debug, PartialEq)]
 pub struct KnownRun {
     pub part: Vec<usize>,
-    /// Of steps: the units that each device held and took from the pool; none if the part is tried.
+    /// Of steps: the units that each device held and took from the pool; 0 if the part is tried.
     pub units: Vec<[u64; 2]>,
     /// The part and all devices, with measured seconds or expected ones.
     pub seconds: [Option<f64>; 2],
@@ -82,10 +82,18 @@ impl Row {
         let of_all = all.and_then(|all| all.least().or(all.expected));
         Some(KnownRun {
             part: self.part(choice.part)?,
-            units: choice.row.units.clone(),
+            units: (self.devices.iter())
+                .map(|device| choice.row.units.get(&named(device)).copied())
+                .map(Option::unwrap_or_default)
+                .collect(),
             seconds: [Some(choice.seconds), of_all],
             runs: [choice.row.count(), row.runs],
         })
+    }
+
+    /// Whether it is of runs on these devices.
+    pub fn is_on(&self, devices: &[Device]) -> bool {
+        self.devices.iter().map(named).eq(devices.iter().map(named))
     }
 
     /// Its tasks on a part, in the tiles that suit it.
@@ -106,7 +114,9 @@ impl Row {
         let record = RunRecord {
             part: self.name(&chosen.part),
             seconds,
-            units,
+            units: (self.devices.iter().map(named).zip(units))
+                .filter(|(_, units)| *units != [0, 0])
+                .collect(),
             expected: expected
                 .map(|of| (self.name(&of.part), of.seconds))
                 .collect(),

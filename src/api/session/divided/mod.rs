@@ -537,7 +537,7 @@ impl DividedRun<'_> {
     /// Notes what the steps took and how they were divided, and which part was expected to be
     /// faster than all devices.
     fn note_row(&mut self, outcome: &mut Outcome, began: Option<&[usize]>) {
-        let (Some(row), Some(last)) = (&self.row, outcome.steps.last()) else {
+        let Some(last) = outcome.steps.last() else {
             return;
         };
         let units = last
@@ -564,7 +564,8 @@ impl DividedRun<'_> {
             outcome.notes.push(note);
         }
         let is_whole = !outcome.interrupted && outcome.losses.is_empty();
-        if let Some(seconds) = outcome.median_step().filter(|_| is_whole) {
+        let row = (self.row.as_ref()).filter(|row| is_whole && row.is_on(&self.devices));
+        if let (Some(row), Some(seconds)) = (row, outcome.median_step()) {
             let chosen = ChosenPart {
                 part,
                 expected,

@@ -95,9 +95,19 @@ impl KernelsFile {
         self.spent.retain(|key, _| self.kernels.contains_key(key));
         self.ways.extend(&records.ways);
         for (key, record) in &records.runs {
-            self.runs.entry(key.clone()).or_default().record(record);
+            self.add_run(key, record);
         }
-        limit(&mut self.runs, MOST_RUNS, |row| row.runs);
+    }
+}
+
+impl KernelsFile {
+    /// Adds a run. Of too many kinds the one that was not measured for longest is left out.
+    fn add_run(&mut self, key: &str, record: &RunRecord) {
+        let latest = self.runs.values().map(|row| row.latest).max().unwrap_or(0);
+        let row = self.runs.entry(key.to_owned()).or_default();
+        row.latest = latest.saturating_add(1);
+        row.record(record);
+        limit(&mut self.runs, MOST_RUNS, |row| row.latest);
     }
 }
 
@@ -118,7 +128,7 @@ impl KernelProfiles {
     }
 
     /// No profiles. [`Self::save`] adds to those of the file, and fails while the file is
-    /// one that [`Self::open`] refuses.
+    /// one that [`Self::open`] refuses. With an empty path they are those of this process alone.
     pub fn empty(path: impl Into<PathBuf>, fingerprint: &Fingerprint) -> Self {
         Self {
             path: path.into(),
@@ -217,9 +227,10 @@ impl KernelProfiles {
     /// Notes a run of this kind. What took no possible time is ignored.
     pub fn record_run(&mut self, key: &str, record: RunRecord) {
         if record.seconds > 0.0 && record.seconds.is_finite() {
-            let row = self.kept.runs.entry(key.to_owned()).or_default();
-            row.record(&record);
-            self.unsaved.runs.push((key.to_owned(), record));
+            self.kept.add_run(key, &record);
+            if !self.path.as_os_str().is_empty() {
+                self.unsaved.runs.push((key.to_owned(), record));
+            }
         }
     }
 
@@ -244,13 +255,16 @@ impl KernelProfiles {
     }
 }
 
-/// Leaves out the entries with the fewest records.
-fn limit<T>(entries: &mut BTreeMap<String, T>, most: usize, records: impl Fn(&T) -> u64) {
+/// Leaves out the entries with the least numbers.
+fn limit<T>(entries: &mut BTreeMap<String, T>, most: usize, number: impl Fn(&T) -> u64) {
+    if entries.len() <= most {
+        return;
+    }
     let mut counts: Vec<(u64, String)> = (entries.iter())
-        .map(|(key, entry)| (records(entry), key.clone()))
+        .map(|(key, entry)| (number(entry), key.clone()))
         .collect();
     counts.sort();
-    for (_, key) in &counts[..counts.len().saturating_sub(most)] {
+    for (_, key) in &counts[..counts.len() - most] {
         entries.remove(key);
     }
 }

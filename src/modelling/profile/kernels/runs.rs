@@ -25,6 +25,8 @@ const PARTS: usize = 32;
 pub struct RunRow {
     /// Runs that were measured.
     pub runs: u64,
+    /// Rows with greater numbers were measured later.
+    pub latest: u64,
     /// By the devices that took part: `gpu0,host:16`.
     pub parts: BTreeMap<String, PartRow>,
 }
@@ -40,8 +42,8 @@ pub struct PartRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub times: Option<KernelTimes>,
     /// Of steps: the units that each device held and took from the pool in the last one.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub units: Vec<[u64; 2]>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub units: BTreeMap<String, [u64; 2]>,
 }
 
 /// A run that ended.
@@ -52,7 +54,7 @@ pub struct RunRecord {
     /// Seconds of it, or of a step.
     pub seconds: f64,
     /// See [`PartRow::units`].
-    pub units: Vec<[u64; 2]>,
+    pub units: BTreeMap<String, [u64; 2]>,
     /// What parts were expected to take.
     pub expected: Vec<(String, f64)>,
     /// The part that was chosen at first, if it did not keep the work.
@@ -155,7 +157,7 @@ mod tests {
         RunRecord {
             part: part.to_owned(),
             seconds,
-            units: Vec::new(),
+            units: BTreeMap::new(),
             expected: (expected.iter())
                 .map(|(part, seconds)| ((*part).to_owned(), *seconds))
                 .collect(),

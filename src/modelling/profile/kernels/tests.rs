@@ -248,3 +248,53 @@ fn keys_of_codelets_are_read_as_they_are_written() {
         assert_eq!(KernelKey::codelet_of(wrong), None, "{wrong}");
     }
 }
+
+fn run(seconds: f64) -> RunRecord {
+    RunRecord {
+        part: "gpu0".to_owned(),
+        seconds,
+        units: BTreeMap::new(),
+        expected: Vec::new(),
+        left: None,
+    }
+}
+
+#[test]
+fn runs_of_several_processes_are_kept_and_the_oldest_kinds_are_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("here.json");
+    let mut one = KernelProfiles::open(&path, &here()).unwrap();
+    let mut other = KernelProfiles::open(&path, &here()).unwrap();
+    for kind in 0..MOST_RUNS {
+        one.record_run(&kind.to_string(), run(2.0));
+    }
+    one.record_run("0", run(f64::NAN));
+    other.record_run("0", run(1.0));
+    other.record_run("new", run(1.0));
+    one.save().unwrap();
+    other.save().unwrap();
+    let again = KernelProfiles::open(&path, &here()).unwrap();
+    let runs = |kind: &str| again.run(kind).map(|row| row.runs);
+    assert_eq!(
+        [runs("0"), runs("new"), runs("1")],
+        [Some(2), Some(1), None]
+    );
+    assert_eq!(again.file().runs.len(), MOST_RUNS);
+    // One of the version before has no runs, and gets some.
+    let text = std::fs::read_to_string(&path).unwrap();
+    let old = r#"{"format":"pdawl-kernels/1","fingerprint":"Xeon x8 + A GPU","kernels":{}}"#;
+    std::fs::write(&path, old).unwrap();
+    let mut upgraded = KernelProfiles::open(&path, &here()).unwrap();
+    upgraded.record_run("0", run(1.0));
+    upgraded.save().unwrap();
+    let upgraded = std::fs::read_to_string(&path).unwrap();
+    assert!(
+        upgraded.contains(FORMAT) && text.contains(FORMAT),
+        "{upgraded}"
+    );
+    // What has no file waits for none.
+    let mut session = KernelProfiles::empty("", &here());
+    session.record_run("0", run(1.0));
+    assert!(session.run("0").is_some());
+    assert_eq!(session.unsaved, Unsaved::default());
+}
