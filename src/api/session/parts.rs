@@ -206,6 +206,7 @@ pub fn note(
     let best = milliseconds(best).unwrap_or_default();
     let rest: Vec<usize> = (0..devices.len()).filter(|d| !part.contains(d)).collect();
     if rest.is_empty() {
+        let how = how.trim_end_matches(',');
         return format!("all devices take part: {best} {how}");
     }
     let all = milliseconds(all).map_or(String::new(), |all| format!(", {all} on all"));

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use twox_hash::xxhash3_128::Hasher;
 
-use super::parts::{self, Chosen};
+use super::parts::{self, Chosen, Expected};
 use crate::machine::Device;
 use crate::profile::kernels::{KernelProfiles, RunRecord};
 use crate::report::Workload;
@@ -109,7 +109,14 @@ impl Row {
         (seconds, units): (f64, Vec<[u64; 2]>),
         began: Option<&[usize]>,
     ) {
-        let expected = chosen.expected.iter();
+        // More devices that are expected to gain nothing are not worth a trial.
+        let gains = |of: &&Expected| {
+            let is_in = |other: &Expected| other.part.iter().all(|d| of.part.contains(d));
+            let mut fewer =
+                (chosen.expected.iter()).filter(|other| other.part.len() < of.part.len());
+            !fewer.any(|other| other.seconds <= of.seconds && is_in(other))
+        };
+        let expected = chosen.expected.iter().filter(gains);
         let began = began.filter(|began| *began != chosen.part);
         let record = RunRecord {
             part: self.name(&chosen.part),
