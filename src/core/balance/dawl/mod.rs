@@ -429,7 +429,7 @@ impl Balancer for Dawl {
         if let Some(trial) = &mut self.active.trial {
             trial.observe(report.step, seconds);
         }
-        if changed {
+        if changed || self.is_disappointed(report.step, seconds) {
             self.changed = Some(report.step);
             self.begin_anew(report.step + 1);
             self.guide.take_if(|guide| guide.until_change);

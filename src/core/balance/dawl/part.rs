@@ -17,6 +17,11 @@ const MANY: f64 = 0.01;
 /// A device may be so many times as fast as a short probe shows.
 const ROUGH: f64 = 2.0;
 
+/// The step after which parts are compared again that were expected to take less than this part of
+/// what it took.
+const SECOND: u32 = 1;
+const DISAPPOINTED: f64 = 0.8;
+
 /// Steps for which no other device is tried beside those that probes have shown to be best.
 const ALONE_FOR: u32 = 512;
 
@@ -67,6 +72,19 @@ impl Dawl {
             let until = step.saturating_add(ALONE_FOR);
             (0..self.devices.len()).for_each(|device| self.active.rest(device, until));
         }
+    }
+
+    /// Whether the second step took so much longer than was expected with another part that all are
+    /// to be compared again, by what is known now. It is asked once.
+    pub(super) fn is_disappointed(&self, step: u32, seconds: f64) -> bool {
+        if step != SECOND || self.guide.is_some() || self.active.trial.is_some() {
+            return false;
+        }
+        let works = self.at_work();
+        let others =
+            (self.considered.iter()).filter(|(part, _)| !working(&works).eq(part.iter().copied()));
+        let least = others.map(|(_, expected)| *expected).reduce(f64::min);
+        least.is_some_and(|least| least < DISAPPOINTED * seconds)
     }
 
     /// Whether a part is best even if the other devices are as fast as rough probes may hide: one
