@@ -24,7 +24,7 @@ use crate::workload::task_set::Order;
 
 /// Seconds that a sample of the larger tasks of a pool alone may take on all devices to be measured,
 /// as expected by smaller tasks, which is much too long.
-const SAMPLE: f64 = 30e-3;
+const SAMPLE: f64 = 100e-3;
 
 /// How an operation runs on one machine.
 pub struct OperationOptions {
