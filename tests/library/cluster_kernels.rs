@@ -18,13 +18,15 @@ use crate::kernels::harness::{self, open, user};
 use crate::kernels::suite::{self, Case as KernelCase};
 
 /// A kernel as it was examined, with the results of the unchanged source.
-fn workload(kernel: &KernelCase, seed: u64, steps: u32) -> KernelWorkload {
+fn workload(kernel: &KernelCase, seed: u64, steps: u32, nodes: usize) -> KernelWorkload {
     let mut runtime = open(&[false]);
     let found = harness::examined(&mut runtime, kernel, seed);
     let reference = harness::undivided(&mut runtime, kernel, seed, steps);
     let reference = reference.into_iter().map(|(_, bytes)| bytes).collect();
-    let workload = KernelWorkload::new(found.user, steps.into(), 16);
+    let workload = KernelWorkload::new(found.user, steps.into(), nodes);
     let workload = workload.unwrap_or_else(|error| panic!("{}: {error}", kernel.name));
+    // A last unit of another size has a launch of its own.
+    assert!((1..=8 * nodes as u64 + 1).contains(&workload.runs()));
     workload.with_reference(reference)
 }
 
@@ -49,7 +51,7 @@ fn every_divided_kernel_is_right_on_any_nodes() {
         let steps = if kernel.io.is_empty() { 2 } else { 3 };
         let nodes = random.usize(1..=3);
         let case = Case {
-            workload: Arc::new(workload(&kernel, seed, steps)),
+            workload: Arc::new(workload(&kernel, seed, steps, nodes)),
             tile: 1,
             spread: policies[random.usize(..policies.len())],
             prefetch: random.u32(..4),
@@ -130,7 +132,7 @@ const SUM: KernelCase = KernelCase {
 fn a_lost_node_does_not_change_the_result_of_a_kernel() {
     let seed = harness::seed();
     let mut random = fastrand::Rng::with_seed(seed);
-    let workload = Arc::new(workload(&SUM, seed, 6));
+    let workload = Arc::new(workload(&SUM, seed, 6, 16));
     for own in [false, true] {
         let case = Case {
             workload: workload.clone(),
@@ -156,7 +158,7 @@ fn a_lost_node_does_not_change_the_result_of_a_kernel() {
 #[test]
 fn wrong_results_of_a_kernel_are_seen() {
     let (seed, steps) = (4, 2);
-    let workload = workload(&SUM, seed, steps);
+    let workload = workload(&SUM, seed, steps, 16);
     let Check::Whole(_, check) = workload.check() else {
         panic!("all of a kernel's result is compared");
     };

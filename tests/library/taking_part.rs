@@ -25,6 +25,7 @@ fn devices_without_a_part_take_over_when_all_others_are_lost() {
         let options = GraphOptions {
             part: TakingPart::Known(Chosen {
                 part: vec![1],
+                note: Some("host without a part".to_owned()),
                 ..Chosen::all(2)
             }),
             faults: fault
@@ -43,6 +44,7 @@ fn devices_without_a_part_take_over_when_all_others_are_lost() {
     let taken_over = run(Some(&late));
     assert_eq!(taken_over.shares(), [1.0, 0.0]);
     let notes = taken_over.notes.join("; ");
+    assert!(notes.contains("host without a part"), "{notes}");
     assert!(notes.contains("lost: "), "{notes}");
 }
 
@@ -88,6 +90,35 @@ fn steps_begin_as_those_of_an_earlier_run_ended() {
     assert!(says_earlier(&second), "{:?}", second.notes);
     assert_eq!(shares(&second, 0), shares(&first, 39));
     assert!(second.seconds <= first.seconds);
+    // Whatever that was.
+    let row = |file: &mut serde_json::Value| {
+        let rows = file["runs"].as_object_mut().expect("runs");
+        assert_eq!(rows.len(), 1);
+        rows.values_mut().next().expect("a row")["parts"].take()
+    };
+    let change = |parts: serde_json::Value| {
+        let text = std::fs::read_to_string(&kept).expect("it was written");
+        let mut file: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+        row(&mut file);
+        for row in file["runs"].as_object_mut().expect("runs").values_mut() {
+            row["parts"] = parts.clone();
+        }
+        std::fs::write(&kept, file.to_string()).expect("it is written");
+    };
+    let times = serde_json::json!({ "last": [1e-9], "count": 1 });
+    change(serde_json::json!({ "gpu0,host:8": {
+        "times": times, "units": { "gpu0": [600, 0], "host:8": [0, 900] } } }));
+    let third = stencil(&mut session("k40", &kept, false));
+    // The GPU, which is faster, takes what the host has not begun of its units.
+    let begun = shares(&third, 0);
+    assert!(begun[0] > 0.1 && begun[1] >= 0.4, "{begun:?}");
+    // A part that is expected to be faster is tried.
+    change(
+        serde_json::json!({ "gpu0": { "times": { "last": [1.0], "count": 1 } },
+        "host:8": { "expected": 0.5 } }),
+    );
+    let tried = stencil(&mut session("k40", &kept, false));
+    assert_eq!(shares(&tried, 0), [1.0, 0.0], "{:?}", tried.notes);
     let fresh = stencil(&mut session("k40", &kept, true));
     assert!(!says_earlier(&fresh) && fresh.seconds == first.seconds);
     // Another size is another kind of run.

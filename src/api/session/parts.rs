@@ -1,5 +1,6 @@
 //! Which devices take part in a run of tasks: a part of them may be faster than all.
 
+use crate::balance::parts::{fewest, parts as parts_of};
 use crate::engine::graph::Repetition;
 use crate::machine::Device;
 use crate::policy::{MapError, NamedPolicy, PolicyOptions, Problem, rehearse};
@@ -9,9 +10,6 @@ use crate::policy::{MapError, NamedPolicy, PolicyOptions, Problem, rehearse};
 const ALWAYS: usize = 3;
 const TASKS: f64 = 1000.0;
 const TASKS_A_SECOND: f64 = 40_000.0;
-
-/// Devices must be expected to save more than this part of the run: estimates are no better.
-const PAYS: f64 = 0.02;
 
 /// Seconds that four runs of all devices may take for parts to be tried.
 const TRIALS: f64 = 0.1;
@@ -28,7 +26,7 @@ pub fn parts(devices: &[Device]) -> Vec<Vec<usize>> {
     let (others, mut own): (Vec<usize>, Vec<usize>) =
         (0..devices.len()).partition(|device| devices[*device].shares_host_memory);
     own.sort_by_key(|device| std::cmp::Reverse(devices[*device].compute_units));
-    crate::balance::parts::parts(&own, &others, |one, other| {
+    parts_of(&own, &others, |one, other| {
         devices[one].is_like(&devices[other])
     })
 }
@@ -101,17 +99,15 @@ pub fn best(
             rehearsed.push(Expected { part, seconds });
         }
     }
-    Ok(fewest(devices, rehearsed, "expected"))
+    Ok(chosen(devices, rehearsed, "expected"))
 }
 
-/// The first part of those that are as good as the best, which has the fewest devices, and `how`
-/// that is known.
-fn fewest(devices: &[Device], parts: Vec<Expected>, how: &str) -> Chosen {
-    let least = parts.iter().map(|one| one.seconds);
-    let least = least.fold(f64::INFINITY, f64::min);
+/// The fewest devices of those that are nearly as fast as the best, and `how` that is known.
+fn chosen(devices: &[Device], parts: Vec<Expected>, how: &str) -> Chosen {
     let all = parts.iter().find(|one| one.part.len() == devices.len());
-    let mut good = (parts.iter()).filter(|one| one.seconds * (1.0 - PAYS) <= least);
-    let best = good.next().filter(|best| best.part.len() < devices.len());
+    let best = fewest(parts.iter().map(|one| (one.part.len(), one.seconds)));
+    let best = best.map(|best| &parts[best]);
+    let best = best.filter(|best| best.part.len() < devices.len());
     let Some((best, all)) = best.zip(all) else {
         return Chosen {
             expected: parts,
@@ -156,8 +152,7 @@ pub(super) fn tried<E>(
         least = least.min(seconds);
         tried.push(Expected { part, seconds });
     }
-    tried.sort_by_key(|one| one.part.len());
-    Ok(fewest(devices, tried, "measured"))
+    Ok(chosen(devices, tried, "measured"))
 }
 
 /// The problem of a part: other devices can run nothing. None if a task has no device then.

@@ -7,6 +7,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use super::largest_remainder;
+use super::parts::fewest;
 use crate::time::Nanos;
 
 /// What a node has measured of its units since it was asked last.
@@ -55,9 +56,6 @@ pub fn divided(units: u64, speeds: &[f64]) -> Vec<Range<u64>> {
     ranges.collect()
 }
 
-/// Nodes that gain less than this part of a step are left out: expectations are no better.
-const MARGINAL: f64 = 0.03;
-
 /// The speeds of the nodes that take part, in steps a second, and 0 for the others: of the fastest
 /// ones as many as a step is expected to be fastest with, and its seconds with them and with all.
 /// `exchanging` are the seconds in which so many nodes get what they read of each other's results.
@@ -71,9 +69,7 @@ pub fn taking_part(
         let speed: f64 = fastest[..count].iter().map(|node| speeds[*node]).sum();
         1.0 / speed + exchanging(count)
     };
-    let least = (1..=fastest.len()).map(seconds).reduce(f64::min)?;
-    let most = (1.0 + MARGINAL) * least;
-    let count = (1..=fastest.len()).find(|count| seconds(*count) <= most)?;
+    let count = 1 + fewest((1..=fastest.len()).map(|count| (count, seconds(count))))?;
     let mut part = vec![0.0; speeds.len()];
     for node in &fastest[..count] {
         part[*node] = speeds[*node];

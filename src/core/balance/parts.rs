@@ -36,9 +36,36 @@ pub fn parts(
     parts
 }
 
+/// Devices, or nodes, that gain less than this part of the time are left out: estimates are no
+/// better.
+pub const MARGINAL: f64 = 0.03;
+
+/// The place of the part with the fewest members of those that take nearly as little as the best; of
+/// as many, the fastest. `parts` has members and seconds.
+pub fn fewest(parts: impl Iterator<Item = (usize, f64)> + Clone) -> Option<usize> {
+    let least = parts.clone().map(|(_, seconds)| seconds);
+    let most = (1.0 + MARGINAL) * least.reduce(f64::min)?;
+    let good = parts
+        .enumerate()
+        .filter(|(_, (_, seconds))| *seconds <= most);
+    let best = good.min_by(|(_, one), (_, other)| {
+        let seconds = one.1.total_cmp(&other.1);
+        one.0.cmp(&other.0).then(seconds)
+    });
+    best.map(|(place, _)| place)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::parts;
+    use super::{fewest, parts};
+
+    #[test]
+    fn the_fewest_that_are_nearly_as_fast_are_the_best() {
+        let place = |parts: &[(usize, f64)]| fewest(parts.iter().copied());
+        assert_eq!(place(&[(3, 1.0), (2, 1.02), (2, 1.01), (1, 1.04)]), Some(2));
+        assert_eq!(place(&[(3, 1.0), (1, 1.02), (2, 0.9)]), Some(2));
+        assert_eq!(place(&[]), None);
+    }
 
     #[test]
     fn devices_alone_some_of_a_kind_and_all() {

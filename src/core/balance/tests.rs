@@ -238,6 +238,36 @@ fn dawl_follows_a_device_that_becomes_half_as_fast() {
 }
 
 #[test]
+fn a_resumed_plan_holds_until_a_device_changes() {
+    let mut failed = Vec::new();
+    for (name, mut machine) in slowed() {
+        machine.steps = 60;
+        let changes = std::mem::take(&mut machine.speeds);
+        let mut first = Dawl::new(&machine.setup());
+        machine.run(&mut first);
+        let plan = first.present().clone();
+        let best = oracle(&machine, 0);
+        machine.speeds = changes;
+        let mut resumed = Dawl::resuming(&machine.setup(), plan.clone());
+        assert_eq!(resumed.clone().plan(0), plan, "{name}");
+        let times = machine.run(&mut resumed);
+        // Chunks are adapted from the first step on.
+        let mut late = late(&times[..10], 1, best, 1.05 + 3.0 * machine.noise);
+        let changed = oracle(&machine, 10);
+        late.extend(super::tests::late(
+            &times,
+            30,
+            changed,
+            1.05 + 3.0 * machine.noise,
+        ));
+        if !late.is_empty() {
+            failed.push(format!("{name}: {late:.3?}"));
+        }
+    }
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
+#[test]
 fn one_outlier_does_not_change_the_shares() {
     let mut failed = Vec::new();
     for (name, machine, step) in disturbed(&[6, 11]) {

@@ -7,10 +7,8 @@
 use super::Dawl;
 use super::partition::Partition;
 use super::shares::DISTINCT;
-use crate::balance::parts::parts;
+use crate::balance::parts::{MARGINAL, fewest, parts};
 
-/// Devices that gain less than this are left out: estimates are no better.
-const MARGINAL: f64 = 0.03;
 /// Results that others read in each step are many from this part of all units' data on. Edges
 /// of a stencil are fewer, the vector of a product is more.
 const MANY: f64 = 0.01;
@@ -37,14 +35,10 @@ struct Estimated {
 
 /// The fewest devices with which a step is nearly as fast as with the best.
 fn best_of(mut parts: Vec<Estimated>) -> Option<Estimated> {
-    let least = parts.iter().map(|of| of.seconds);
-    let least = least.fold(f64::INFINITY, f64::min);
-    parts.retain(|of| of.seconds <= (1.0 + MARGINAL) * least);
-    let size = |of: &Estimated| working(&of.part).count();
-    parts.into_iter().min_by(|one, other| {
-        let seconds = one.seconds.total_cmp(&other.seconds);
-        size(one).cmp(&size(other)).then(seconds)
-    })
+    let sizes = parts
+        .iter()
+        .map(|of| (working(&of.part).count(), of.seconds));
+    fewest(sizes).map(|best| parts.swap_remove(best))
 }
 
 impl Dawl {
@@ -293,7 +287,7 @@ fn working(part: &Part) -> impl Iterator<Item = usize> {
 #[cfg(test)]
 mod tests {
     use super::Part;
-    use crate::balance::fixtures::{cpu, gpu, setup};
+    use crate::balance::fixtures::{Machine, cpu, gpu, real_cpu, real_gpu, setup};
     use crate::balance::{Balancer, Dawl, DeviceView, Overhead, Probe, ProbeKind, Setup};
 
     /// A CPU and two GPUs with links of a unit a second and latencies of 2 s.
@@ -353,6 +347,49 @@ mod tests {
         assert!((dawl.exchange(&part([1, 1, 0]), 1) - (4.0 + 100.0)).abs() < 1e-9);
     }
 
+    #[test]
+    fn a_part_that_was_thought_much_faster_than_it_is_is_left() {
+        let devices = vec![real_cpu(1.0), real_gpu(1000, 0.5, 5.0)];
+        let machine = Machine::new(1000, devices);
+        let mut dawl = Dawl::new(&machine.setup());
+        for (device, kind, rate) in [(0, ProbeKind::Alone, 1e6), (1, ProbeKind::Held, 80e6)] {
+            probe(&mut dawl, (device, kind), rate, 1e-5);
+        }
+        let mut first = dawl.clone();
+        assert_eq!(first.plan(0).held, [0, 1000]);
+        let times = machine.run(&mut dawl);
+        // On the GPU alone a step takes 2000 us, on the CPU 1000.
+        assert!(times[0] > 1900.0, "{times:?}");
+        assert!(times[5..].iter().all(|time| *time < 1050.0), "{times:?}");
+    }
+
+    #[test]
+    fn only_a_disappointing_second_step_opens_the_choice() {
+        let mut dawl = Dawl::new(&three()).among(&[1]);
+        dawl.considered = vec![(vec![1], 10.0), (vec![0], 12.0)];
+        assert!(dawl.is_disappointed(1, 15.1) && !dawl.is_disappointed(1, 14.9));
+        assert!(!dawl.is_disappointed(0, 99.0) && !dawl.is_disappointed(2, 99.0));
+        dawl.considered.truncate(1);
+        assert!(!dawl.is_disappointed(1, 99.0));
+    }
+
+    /// Notes a probe of so many units a second, and an overhead.
+    fn probe(dawl: &mut Dawl, (device, kind): (usize, ProbeKind), rate: f64, barrier: f64) {
+        dawl.overhead(&Overhead {
+            device,
+            barrier,
+            enqueue: 0.0,
+        });
+        dawl.probed(&Probe {
+            device,
+            kind,
+            units: 100,
+            more_launches: 0,
+            seconds: 100.0 / rate,
+            again: false,
+        });
+    }
+
     /// The devices that work in the first step of a run by probes: GPUs of so many units a second,
     /// a slow CPU.
     fn chosen(setup: &Setup, rate: f64) -> Vec<bool> {
@@ -362,19 +399,7 @@ mod tests {
                 0 => (ProbeKind::Alone, 1e-3 * rate),
                 _ => (ProbeKind::Held, rate),
             };
-            dawl.overhead(&Overhead {
-                device,
-                barrier: 0.1,
-                enqueue: 0.0,
-            });
-            dawl.probed(&Probe {
-                device,
-                kind,
-                units: 100,
-                more_launches: 0,
-                seconds: 100.0 / rate,
-                again: false,
-            });
+            probe(&mut dawl, (device, kind), rate, 0.1);
         }
         let plan = dawl.plan(0);
         (plan.held.iter().zip(&plan.pooled))

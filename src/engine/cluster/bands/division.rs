@@ -13,6 +13,8 @@ use pdawl_core::cluster::NodeId;
 use pdawl_core::cluster::info::NodeInfo;
 use pdawl_core::cluster::protocol::Message;
 
+/// Nodes are expected to be so many times as fast as they turn out to be: what they tell are peaks.
+const OPTIMISTIC: f64 = 2.0;
 /// The part of a message's round trip for which its driver and its receiver's are busy.
 const MESSAGE: f64 = 0.25;
 
@@ -27,7 +29,7 @@ pub(in crate::cluster) fn first_division<'n>(
 ) -> (Vec<Range<u64>>, Option<String>) {
     let units = bands.workload.units();
     let cost = bands.workload.cost(&(0..units));
-    let steps = f64::from(bands.supersteps.size());
+    let slower = OPTIMISTIC * f64::from(bands.supersteps.size());
     let speeds = nodes.into_iter().zip(working).map(|(node, working)| {
         let devices = node
             .devices
@@ -35,7 +37,7 @@ pub(in crate::cluster) fn first_division<'n>(
             .zip(working)
             .filter(|(_, works)| **works);
         let seconds = devices.map(|(device, _)| device.seconds(cost, 0.0));
-        seconds.map(|seconds| 1.0 / (steps * seconds)).sum()
+        seconds.map(|seconds| 1.0 / (slower * seconds)).sum()
     });
     let speeds: Vec<f64> = speeds.collect();
     if !speeds.iter().all(|speed: &f64| speed.is_finite()) {
