@@ -10,6 +10,9 @@ use super::KernelTimes;
 
 /// A part that was not tried must be expected to take less than this part of the best one's time.
 const PAYS: f64 = 0.97;
+/// Where a part took so many times what was expected, or was expected to take so many times what it
+/// took, others that are expected to take at most so many times the best one's time are tried, too.
+const ERRS: f64 = 1.25;
 /// One run of so many tries the part that may be next best, if it is expected to cost no more than
 /// this part of the run.
 const RARELY: u64 = 20;
@@ -87,6 +90,12 @@ impl PartRow {
         self.times.as_ref().map_or(0, KernelTimes::count)
     }
 
+    /// Whether it took much longer than was expected, or much less.
+    fn is_misjudged(&self) -> bool {
+        let both = self.expected.zip(self.least());
+        both.is_some_and(|(expected, least)| least > ERRS * expected || expected > ERRS * least)
+    }
+
     fn is_valid(&self) -> bool {
         let expected = self.expected.is_none_or(|s| s >= 0.0 && s.is_finite());
         expected && self.times.as_ref().is_none_or(KernelTimes::is_valid)
@@ -102,22 +111,28 @@ impl RunRow {
         let measured = (parts.clone())
             .filter_map(|(part, row)| Some(KnownPart::of((part, row), row.least()?)));
         let best = measured.min_by(|one, other| one.seconds.total_cmp(&other.seconds))?;
-        let perhaps = parts
-            .filter(|(part, _)| *part != best.part)
-            .map(|(part, row)| {
-                let expected = row.expected.unwrap_or(f64::INFINITY);
-                let measured = row.least().unwrap_or(f64::INFINITY);
-                let seconds = match row.count() {
-                    ENOUGH.. => measured,
-                    _ => measured.min(expected),
-                };
-                KnownPart::of((part, row), seconds)
-            });
-        let next = perhaps.min_by(|one, other| one.seconds.total_cmp(&other.seconds));
-        let tried = next.filter(|next| {
-            let is_new = next.row.count() == 0 && next.seconds < PAYS * best.seconds;
-            let is_due = self.runs % RARELY == RARELY - 1;
-            is_new || is_due && next.seconds <= (1.0 + COSTS) * best.seconds
+        let others = parts.filter(|(part, _)| *part != best.part);
+        let others = others.map(|(part, row)| {
+            let expected = row.expected.unwrap_or(f64::INFINITY);
+            let measured = row.least().unwrap_or(f64::INFINITY);
+            let seconds = match row.count() {
+                ENOUGH.. => measured,
+                _ => measured.min(expected),
+            };
+            KnownPart::of((part, row), seconds)
+        });
+        let least = |one: &KnownPart, other: &KnownPart| one.seconds.total_cmp(&other.seconds);
+        let untried = others.clone().filter(|of| of.row.count() == 0);
+        let untried = untried.min_by(least);
+        let pays = match self.parts.values().any(PartRow::is_misjudged) {
+            true => ERRS,
+            false => PAYS,
+        };
+        let is_due = self.runs % RARELY == RARELY - 1;
+        let tried = untried.filter(|of| of.seconds < pays * best.seconds);
+        let tried = tried.or_else(|| {
+            let next = others.min_by(least).filter(|_| is_due);
+            next.filter(|next| next.seconds <= (1.0 + COSTS) * best.seconds)
         });
         Some(tried.unwrap_or(best))
     }
@@ -186,6 +201,32 @@ mod tests {
         // Only of what is there.
         let part = row.choice(|part| part != "gpu").map(|known| known.part);
         assert_eq!(part, Some("gpu,host"));
+        // One that was no faster than another one hides none that was not tried.
+        let mut row = RunRow::default();
+        let expected = [
+            ("gpus,host", 5.2),
+            ("gpus", 5.4),
+            ("gpu", 8.2),
+            ("host", 90.0),
+        ];
+        row.record(&ran("gpus,host", 27.3, &expected));
+        let seconds = |part: &str| match part {
+            "gpus,host" => 27.3,
+            "gpus" => 27.0,
+            _ => 26.0,
+        };
+        let parts = chosen(&mut row, 12, seconds);
+        assert_eq!(parts[..2], ["gpus", "gpu"]);
+        assert!(parts[2..].iter().all(|part| part == "gpu"), "{parts:?}");
+        // What was misjudged may be so in both directions.
+        let mut row = RunRow::default();
+        row.record(&ran(
+            "gpus",
+            6.6,
+            &[("gpus", 4.5), ("gpu", 7.2), ("host", 9.0)],
+        ));
+        let seconds = |part: &str| if part == "gpu" { 5.0 } else { 6.6 };
+        assert_eq!(chosen(&mut row, 3, seconds), ["gpu"; 3]);
         // One that was no faster is not tried again.
         let mut row = RunRow::default();
         row.record(&ran("gpu", 1.3, &[("gpu", 1.0), ("gpu,host", 1.1)]));
