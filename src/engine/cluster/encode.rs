@@ -105,7 +105,6 @@ mod tests {
         let info = NodeInfo {
             name: "node".into(),
             devices: vec![device],
-            memory: 1 << 34,
         };
         let record = NodeRecord {
             busy_seconds: number,
