@@ -131,7 +131,6 @@ impl Node<'_> {
     ) -> Result<Option<ClusterOutcome>, ClusterError> {
         let mut restarts = 0;
         loop {
-            self.machine.take_part(self.part);
             match self.attempt(workload, control) {
                 Ok(outcome) => {
                     return Ok(outcome.map(|outcome| ClusterOutcome {
@@ -142,7 +141,6 @@ impl Node<'_> {
                 Err(Interruption::Error(error)) => return Err(error),
                 Err(Interruption::Restart) => {
                     restarts += 1;
-                    self.part = self.wire.size();
                     self.earlier = Counts::default();
                 }
             }
@@ -448,8 +446,10 @@ impl Node<'_> {
             self.fills.push(None);
             return Ok(self.spaces.add(space.extent, []));
         };
-        let speeds = speeds(&self.machine.nodes()[..self.part]);
-        let blocks = contents.layout.blocks(space.extent, [tile, tile], &speeds);
+        let blocks =
+            contents
+                .layout
+                .blocks(space.extent, [tile, tile], &speeds(self.machine.nodes()));
         let machine = &self.machine;
         let blocks = blocks
             .into_iter()
