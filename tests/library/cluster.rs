@@ -66,6 +66,17 @@ impl Case {
         wire: LocalWire,
         stop: &AtomicBool,
     ) -> Ran {
+        self.in_part(self.nodes, (runtime, devices), wire, stop)
+    }
+
+    /// The same where only the first nodes, so many, take part.
+    pub fn in_part(
+        &self,
+        part: usize,
+        (runtime, devices): (&mut dyn Runtime, Vec<DeviceInfo>),
+        wire: LocalWire,
+        stop: &AtomicBool,
+    ) -> Ran {
         let is_first = wire.rank() == 0;
         let options = Options {
             program: "the test".to_owned(),
@@ -80,7 +91,8 @@ impl Case {
             traces: true,
         };
         let spread = is_first.then(|| self.spread.spread(self.seed));
-        let node = Node::join(Box::new(wire), runtime, options, spread, stop)?;
+        let mut node = Node::join(Box::new(wire), runtime, options, spread, stop)?;
+        node.take_part(part);
         let mut gathered = Vec::new();
         let sink: &mut dyn Sink = &mut gathered;
         let control = Control {

@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use pdawl_api::cluster::wire::Wire;
-use pdawl_api::engine::cluster::ClusterError;
+use pdawl_api::engine::cluster::{ClusterError, expected};
 use pdawl_api::spread::NamedSpread;
 use pdawl_api::workload::cluster::Placement;
 
@@ -107,6 +107,68 @@ fn a_lost_device_does_not_change_the_result() {
         losses > 10 && restarts > 0,
         "{losses} losses, {restarts} restarts"
     );
+}
+
+/// Nodes without a part have neither data nor subtasks, until those with a part have lost their
+/// devices.
+#[test]
+fn nodes_without_a_part_take_over_only_when_all_others_have_lost_their_devices() {
+    let seed = fastrand::u64(..1 << 40);
+    println!("seed {seed}");
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut losses = 0;
+    for spread in NamedSpread::all() {
+        for (workload, tile) in workloads(Placement::Rows, random.u64(..1 << 40)) {
+            // The nodes of a co-run are chosen with its first division.
+            if workload.bands().is_some() {
+                continue;
+            }
+            let case = Case {
+                workload,
+                tile,
+                spread,
+                prefetch: 2,
+                nodes: 3,
+                seed: random.u64(..),
+            };
+            let after = random.bool().then(|| random.u64(..8));
+            let ran = case.run_as(
+                |wire, stop| {
+                    let devices = vec![device("host", None)];
+                    let infos = devices.iter().map(expected).collect();
+                    let after = after.filter(|_| wire.rank() == 0);
+                    let fault = after.map(|after| Fault { device: 0, after });
+                    let mut runtime = ShuffledRuntime::new(devices, case.seed, fault);
+                    case.in_part(1, (&mut runtime, infos), wire, stop)
+                },
+                |_| {},
+            );
+            let name = format!("{spread} {}", case.workload.name());
+            let mut ran = ran.into_iter();
+            let first = ran.next().expect("a rank");
+            let outcome = first.unwrap_or_else(|why| panic!("{name}: {why}"));
+            let outcome = outcome.expect("the first rank has the outcome");
+            for other in ran {
+                other.unwrap_or_else(|why| panic!("{name}: {why}"));
+            }
+            let checked = outcome.checked().expect("the result was compared");
+            assert_eq!(checked.wrong, 0, "{name}: {checked:?}");
+            let is_lost = !outcome.nodes[0].notes.is_empty();
+            assert_eq!(outcome.restarts > 0, is_lost, "{name}");
+            for node in &outcome.nodes[1..] {
+                assert_eq!(node.subtasks > 0, is_lost, "{name}: {node:?}");
+                // All nodes get what later tasks depend on.
+                let depends =
+                    (0..case.workload.tasks()).any(|n| case.workload.depends(n).is_some());
+                assert!(
+                    is_lost || depends || node.received_bytes == 0,
+                    "{name}: {node:?}"
+                );
+            }
+            losses += usize::from(is_lost);
+        }
+    }
+    assert!(losses > 2, "{losses} losses");
 }
 
 /// Several nodes are lost at about the same time, which the others may learn at once.

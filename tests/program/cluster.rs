@@ -341,7 +341,9 @@ fn options_of_one_node_are_refused_over_several() {
 fn simulated_runs_have_traces_charts_and_tables() {
     let home = Home::new();
     let files = "--trace t.json --gantt g.html --csv c.csv";
-    let report = home.json(&format!("run matmul --size 4096 --cluster four {files}"));
+    let report = home.json(&format!(
+        "run convolution --size 8192 --cluster four {files}"
+    ));
     let subtasks = report["workload"]["parameters"]["subtasks"]
         .as_u64()
         .unwrap() as usize;

@@ -126,6 +126,8 @@ pub struct Node<'a> {
     pub(super) restarts: bool,
     pub(super) wake_at: Option<Nanos>,
     pub(super) leaves_out: Option<Network>,
+    /// The number of nodes that take part in tasks, the first ones.
+    pub(super) part: usize,
     /// Since when devices compute.
     pub(super) busy_since: Option<Instant>,
     pub(super) lost_devices: Vec<DeviceIndex>,
@@ -222,6 +224,7 @@ impl<'a> Node<'a> {
             restarts: false,
             wake_at: None,
             leaves_out: options.leaves_out,
+            part: nodes,
             busy_since: None,
             lost_devices: Vec::new(),
             lost: vec![false; nodes],
@@ -257,6 +260,12 @@ impl<'a> Node<'a> {
     /// This node.
     pub fn me(&self) -> NodeId {
         NodeId(self.wire.rank() as u32)
+    }
+
+    /// Only the first nodes, so many, have data and get subtasks of the workloads that follow,
+    /// unless they begin anew. All nodes say the same.
+    pub fn take_part(&mut self, nodes: usize) {
+        self.part = nodes;
     }
 
     /// What all nodes have reported of themselves.

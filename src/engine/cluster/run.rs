@@ -131,6 +131,7 @@ impl Node<'_> {
     ) -> Result<Option<ClusterOutcome>, ClusterError> {
         let mut restarts = 0;
         loop {
+            self.machine.take_part(self.part);
             match self.attempt(workload, control) {
                 Ok(outcome) => {
                     return Ok(outcome.map(|outcome| ClusterOutcome {
@@ -141,6 +142,7 @@ impl Node<'_> {
                 Err(Interruption::Error(error)) => return Err(error),
                 Err(Interruption::Restart) => {
                     restarts += 1;
+                    self.part = self.wire.size();
                     self.earlier = Counts::default();
                 }
             }
@@ -446,10 +448,8 @@ impl Node<'_> {
             self.fills.push(None);
             return Ok(self.spaces.add(space.extent, []));
         };
-        let blocks =
-            contents
-                .layout
-                .blocks(space.extent, [tile, tile], &speeds(self.machine.nodes()));
+        let speeds = speeds(&self.machine.nodes()[..self.part]);
+        let blocks = contents.layout.blocks(space.extent, [tile, tile], &speeds);
         let machine = &self.machine;
         let blocks = blocks
             .into_iter()

@@ -8,13 +8,14 @@ use super::operations;
 use super::{Complex, DenseMatrix, Factors};
 use crate::cluster::wire::agreement::Agreement;
 use crate::engine::cluster::ClusterError;
+use crate::engine::cluster::simulate::taking_part;
 use crate::machine::{Host, RuntimeKind};
 use crate::matrix::Shared;
 use crate::report::run::nodes::{Asked, report};
 use crate::report::{Context, Machine, Workload};
 use crate::session::nodes::{Job, Nodes};
 use crate::session::{ArrayResult, Error, Number, Run};
-use crate::workload::cluster::{Operation, OperationError, Place, Placed};
+use crate::workload::cluster::{Fit, Operation, OperationError, Place, Placed};
 
 /// An operation over nodes that is about to run.
 ///
@@ -174,31 +175,37 @@ impl<R> NodeRun<'_, R> {
         alike.add("the tile", blocks);
         alike.add("verify", verify.to_string());
         let made = Arc::clone(&job);
-        let ran: Arc<OnceLock<Placed>> = Arc::default();
+        let ran: Arc<OnceLock<(Placed, Option<String>)>> = Arc::default();
         let running = Arc::clone(&ran);
         let (outcome, brought) = nodes.run_job(&Job {
             name: job.title.clone(),
             alike,
             outputs: job.outputs.clone(),
             verify,
-            make: Arc::new(move |fit| {
-                match made.at(Place::Nodes(fit), tile.map(u64::from)) {
-                    Ok(placed) => {
+            make: Arc::new(move |nodes, network| {
+                let tile = tile.map(u64::from);
+                let placed = taking_part(&made, tile, nodes, network).and_then(|part| {
+                    let fit = Fit::new(&nodes[..part.count], network);
+                    Ok((made.at(Place::Nodes(fit), tile)?, part))
+                });
+                match placed {
+                    Ok((placed, part)) => {
                         // Nodes in threads make the same one.
-                        let _ = running.set(placed.clone());
-                        Ok((placed.workload, placed.tile))
+                        let _ = running.set((placed.clone(), part.note));
+                        Ok(((placed.workload, placed.tile), part.count))
                     }
                     Err(OperationError::Input(error)) => Err(error.into()),
                     Err(error) => Err(ClusterError::Refused(error.to_string())),
                 }
             }),
         })?;
-        let (Some(outcome), Some(placed)) = (outcome, ran.get()) else {
+        let (Some(outcome), Some((placed, of_part))) = (outcome, ran.get()) else {
             return Ok(None);
         };
         let name = outcome.nodes.first().map(|node| node.name.clone());
         let devices = nodes.devices().to_vec();
         let notes = outcome.nodes.iter().flat_map(|node| node.notes.clone());
+        let notes = of_part.iter().cloned().chain(notes);
         let context = Context {
             workload: Workload::of_tasks(&*placed.workload, job.size(placed), outcome.tasks),
             machine: Machine::real(name.unwrap_or_default(), Host::detect(), devices),

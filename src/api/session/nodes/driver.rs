@@ -9,6 +9,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 use super::joined::ClusterOptions;
 use super::{abandon, opened_here};
 use crate::cluster::NodeId;
+use crate::cluster::info::NodeInfo;
 use crate::cluster::protocol::Settings;
 use crate::cluster::record::ClusterOutcome;
 use crate::cluster::wire::Wire;
@@ -18,14 +19,18 @@ use crate::machine::{Device, Host};
 use crate::quantity::Bytes;
 use crate::runtime::Runtime;
 use crate::session::Error;
+use crate::spread::Network;
 use crate::workload::cluster::program::Program;
-use crate::workload::cluster::{ClusterWorkload, Fit, PlacedWorkload, demand};
+use crate::workload::cluster::{ClusterWorkload, PlacedWorkload, demand};
+
+type Make =
+    dyn Fn(&[NodeInfo], Network) -> Result<(PlacedWorkload, usize), ClusterError> + Send + Sync;
 
 /// A workload of all nodes.
 #[derive(Clone)]
 pub struct Job {
-    /// Makes it for the nodes.
-    pub make: Arc<dyn Fn(Fit) -> Result<PlacedWorkload, ClusterError> + Send + Sync>,
+    /// Makes it for the nodes, and says how many of them take part.
+    pub make: Arc<Make>,
     /// The spaces that the first node gets.
     pub outputs: Vec<usize>,
     /// Compare the result with a reference.
@@ -44,9 +49,9 @@ impl Job {
             alike: program.agreement(),
             outputs: program.results().collect(),
             verify: false,
-            make: Arc::new(move |_| {
+            make: Arc::new(move |nodes, _| {
                 program.check()?;
-                Ok((Arc::clone(&program) as _, 1))
+                Ok(((Arc::clone(&program) as _, 1), nodes.len()))
             }),
         }
     }
@@ -207,12 +212,13 @@ fn drive(
 /// Runs a workload, and takes its results.
 fn run(node: &mut Node, job: &Job, here: usize) -> Result<Brought, ClusterError> {
     node.agree(&job.alike)?;
-    let made = (job.make)(Fit::new(node.nodes(), Settings::default().network));
-    let made = made.and_then(|made| check(node, job, &*made.0, here).map(|()| made));
-    let (workload, tile) = match made {
+    let made = (job.make)(node.nodes(), Settings::default().network);
+    let made = made.and_then(|made| check(node, job, &*made.0.0, here).map(|()| made));
+    let ((workload, tile), part) = match made {
         Ok(made) => made,
         Err(error) => return Err(node.fail(error)),
     };
+    node.take_part(part);
     let is_first = node.me() == NodeId::FIRST;
     let outputs = job.outputs.iter();
     let mut brought: Vec<(usize, Vec<u8>)> = outputs.map(|space| (*space, Vec::new())).collect();

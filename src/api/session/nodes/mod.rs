@@ -12,8 +12,10 @@ use std::sync::Arc;
 use super::divided::{Divided, Work};
 use super::{DeviceOptions, Error, OpenDevices};
 use crate::balance::Strategy;
+use crate::cluster::info::NodeInfo;
 use crate::cluster::record::ClusterOutcome;
 use crate::codelet::Precision;
+use crate::engine::cluster::simulate::taking_part;
 use crate::report::run::nodes::{Asked, Tolerance, report};
 use crate::report::{Context, Machine, Report, Workload};
 use crate::spread::{NamedSpread, Network};
@@ -147,17 +149,21 @@ impl NodesWork {
         }
     }
 
-    /// Gives its subtasks sizes that fit the nodes which compute it.
+    /// Gives its subtasks sizes that fit the nodes which compute it. Returns how many these are.
     ///
     /// # Errors
     /// As [`Self::of_operation`].
-    fn fit(&mut self, fit: Fit) -> Result<(), Error> {
-        if let Some(asked) = &self.operation {
-            let placed = asked.operation.at(Place::Nodes(fit), asked.tile)?;
-            self.size = (asked.operation).described(&placed, &asked.inputs, Some(asked.seed));
-            (self.workload, self.tile) = (placed.workload, placed.tile);
-        }
-        Ok(())
+    fn fit(&mut self, nodes: &[NodeInfo], network: Network) -> Result<usize, Error> {
+        let Some(asked) = &self.operation else {
+            return Ok(nodes.len());
+        };
+        let part = taking_part(&asked.operation, asked.tile, nodes, network)?;
+        let place = Place::Nodes(Fit::new(&nodes[..part.count], network));
+        let placed = asked.operation.at(place, asked.tile)?;
+        self.size = (asked.operation).described(&placed, &asked.inputs, Some(asked.seed));
+        (self.workload, self.tile) = (placed.workload, placed.tile);
+        self.notes.extend(part.note);
+        Ok(part.count)
     }
 
     /// Bytes of all spaces.

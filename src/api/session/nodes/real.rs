@@ -10,7 +10,7 @@ use crate::machine::Host;
 use crate::report::Machine;
 use crate::session::{Error, OpenDevices, Run};
 use crate::trace::nodes;
-use crate::workload::cluster::{Check, Fit};
+use crate::workload::cluster::Check;
 
 /// A node's devices, and what it computes with the others.
 pub struct Part {
@@ -87,10 +87,10 @@ impl Part {
         };
         let spread = is_first.then(|| options.spread.spread(options.seed));
         let devices = runtime.devices().to_vec();
-        let node = Node::join(wire, runtime, of_node, spread, stop)?;
+        let mut node = Node::join(wire, runtime, of_node, spread, stop)?;
         // All nodes know what all of them are, and make the same workload.
-        let fitted = self.work.fit(Fit::new(node.nodes(), settings.network));
-        fitted.map_err(|error| ClusterError::Refused(error.to_string()))?;
+        let fitted = self.work.fit(node.nodes(), settings.network);
+        node.take_part(fitted.map_err(|error| ClusterError::Refused(error.to_string()))?);
         let tasks = self.work.workload.tasks();
         let control = Control {
             tile: self.work.tile,

@@ -9,7 +9,7 @@ use crate::report::run::Details;
 use crate::report::run::nodes::BusiestPart;
 use crate::session::{Error, Run};
 use crate::trace::nodes;
-use crate::workload::cluster::{Fit, demand};
+use crate::workload::cluster::demand;
 
 /// Subtasks of a task that are simulated. So many take a minute, as a subtask takes
 /// tens of microseconds, and policies keep some hundred bytes for each.
@@ -35,7 +35,7 @@ pub fn simulate(
         false => Computing::All,
     };
     let cluster = Cluster::of(&described, &store, computing)?;
-    work.fit(Fit::new(&cluster.infos(), cluster.assumed()))?;
+    let taking_part = work.fit(&cluster.infos(), cluster.assumed())?;
     let most = demand::largest_task(&*work.workload);
     if most > MOST_SUBTASKS {
         return Err(Error::TooMany(format!(
@@ -61,6 +61,7 @@ pub fn simulate(
         noise: options.noise,
         seed: options.seed,
         leaves_out: true,
+        part: Some(taking_part),
         traces: options.traced,
         ..Options::default()
     };

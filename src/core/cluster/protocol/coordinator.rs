@@ -60,6 +60,8 @@ pub(super) struct Coordinator {
     alive: Vec<bool>,
     /// Which devices of each node work.
     working: Vec<Vec<bool>>,
+    /// The number of nodes that get subtasks, the first ones.
+    part: usize,
     running: Option<Running>,
     /// Who has results of the last chain, which the directory may not have yet.
     last: Vec<NodeId>,
@@ -82,6 +84,7 @@ impl Coordinator {
             nodes: Nodes::from([]),
             alive: Vec::new(),
             working: Vec::new(),
+            part: usize::MAX,
             running: None,
             last: Vec::new(),
             mistakes: 0,
@@ -102,6 +105,11 @@ impl Coordinator {
     /// Whether a loss makes all begin anew, whatever data are lost.
     pub fn hold_together(&mut self, is_so: bool) {
         self.is_held_together = is_so;
+    }
+
+    /// Only the first nodes, so many, get subtasks.
+    pub fn take_part(&mut self, nodes: usize) {
+        self.part = nodes;
     }
 
     /// Which devices of each node work.
@@ -132,7 +140,12 @@ impl Coordinator {
         actions: &mut Vec<Action>,
     ) {
         let data = self.spread.wants_data().then_some(spaces);
-        let (nodes, working) = (Arc::clone(&self.nodes), self.working.clone());
+        if !self.part_works() {
+            self.part = usize::MAX;
+        }
+        let (nodes, mut working) = (Arc::clone(&self.nodes), self.working.clone());
+        let without = working.iter_mut().skip(self.part);
+        without.for_each(|devices| devices.fill(false));
         let woven = (Arc::clone(&chain), self.spread.window());
         let state = TaskState::new(woven, nodes, working, data, self.network, now);
         self.running = Some(Running {
@@ -370,6 +383,10 @@ impl Coordinator {
         if self.fail_without_devices(actions) {
             return;
         }
+        if self.running.is_some() && !self.part_works() {
+            let why = "the nodes that took part have no device left".to_owned();
+            return self.gone(why, actions);
+        }
         let Some(running) = &mut self.running else {
             return;
         };
@@ -378,6 +395,12 @@ impl Coordinator {
         self.decide(task, now, actions, |spread, state| {
             spread.device_lost(node, device, state);
         });
+    }
+
+    /// Whether a node that gets subtasks can compute them.
+    fn part_works(&self) -> bool {
+        let part = self.working.iter().take(self.part);
+        part.flatten().any(|works| *works)
     }
 
     fn fail_without_devices(&self, actions: &mut Vec<Action>) -> bool {
@@ -414,7 +437,7 @@ impl Coordinator {
         let woven = self.running.as_ref().is_some_and(|running| {
             running.chain.is_woven() && running.state.ledger().has_results(lost)
         });
-        let joint = combining || unrecorded || woven || self.is_held_together;
+        let joint = combining || unrecorded || woven || self.is_held_together || !self.part_works();
         let restart = joint || spaces.clone().lost(lost, successor);
         let message = Message::Lost {
             node: lost,

@@ -128,6 +128,14 @@ impl NodeMachine {
         }
     }
 
+    /// At the coordinator: only the first nodes, so many, get subtasks from now on, until the
+    /// tasks begin anew.
+    pub fn take_part(&mut self, nodes: usize) {
+        if let Some(coordinator) = &mut self.coordinator {
+            coordinator.take_part(nodes);
+        }
+    }
+
     /// At the coordinator: which devices of each node work. Elsewhere none.
     pub fn working(&self) -> &[Vec<bool>] {
         let coordinator = self.coordinator.as_ref();

@@ -68,6 +68,8 @@ struct Woven {
     sources: Vec<Vec<Source>>,
     /// Those that read what it writes.
     readers: Vec<Vec<u64>>,
+    /// The last task of these.
+    last_readers: Vec<Option<usize>>,
     /// By task: the number of each of its subtasks.
     numbers: Vec<Vec<u64>>,
     /// By task: the blocks that it writes.
@@ -172,8 +174,8 @@ impl Chain {
 
     /// The last task with a subtask that reads what a subtask writes.
     pub fn last_reader(&self, subtask: u64) -> Option<usize> {
-        let tasks = self.readers(subtask).iter();
-        tasks.map(|reader| self.place(*reader).0).max()
+        let woven = self.woven.as_ref()?;
+        woven.last_readers[subtask as usize]
     }
 
     fn part_of(&self, subtask: u64) -> (&dyn Task, u64) {
@@ -376,6 +378,11 @@ impl Chaining {
             (writers.into_iter()).for_each(|writer| readers[writer as usize].push(number));
             sources.push(read);
         }
+        let last = |readers: &Vec<u64>| {
+            let tasks = readers.iter().map(|reader| places[*reader as usize].0);
+            tasks.max()
+        };
+        let last_readers = readers.iter().map(last).collect();
         let ends = self.firsts.iter().skip(1).copied().chain([self.count]);
         let ranges = self.firsts.iter().zip(ends);
         let of_task = |(&first, end)| numbers[first as usize..end as usize].to_vec();
@@ -393,6 +400,7 @@ impl Chaining {
                 costs: order.iter().map(|counted| costs[*counted]).collect(),
                 sources,
                 readers,
+                last_readers,
                 numbers: ranges.map(of_task).collect(),
                 written: self.tasks.iter().map(|_| OnceLock::new()).collect(),
             }),

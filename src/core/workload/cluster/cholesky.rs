@@ -51,7 +51,7 @@ impl Cholesky {
             make: Box::new(move |place, tile| {
                 let suits = || match place {
                     Place::Alone(lone) => tiles::of_factorisation(&self, lone),
-                    Place::Nodes(fit) => fit.factors(size),
+                    Place::Nodes(fit) => fit.factors(size, n.powi(3) / 3.0),
                 };
                 let tile = tile.unwrap_or_else(suits).min(size);
                 Placed::in_tiles(self.tasks(tile), || self.in_tiles(tile), tile)

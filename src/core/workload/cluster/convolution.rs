@@ -79,7 +79,12 @@ impl ConvolutionWorkload {
                 let reach = u64::from(self.size / 2);
                 let suits = || match place {
                     Place::Alone(_) => alone,
-                    Place::Nodes(fit) => fit.image(rows, columns, reach),
+                    Place::Nodes(fit) => {
+                        let [channels, size] = [self.channels, self.size].map(u64::from);
+                        let lengths = [rows, columns, channels, size, size];
+                        let flops = lengths.iter().fold(2.0, |of, length| of * *length as f64);
+                        fit.image(rows, columns, reach, flops)
+                    }
                 };
                 let tile = tile.unwrap_or_else(suits);
                 let parts = format!("blocks of {tile}");

@@ -104,7 +104,10 @@ impl LuWorkload {
             make: Box::new(move |place, tile| {
                 let (suits, by_columns, parts) = match place {
                     Place::Alone(lone) => (panel_width(size, lone.is_pool), true, "columns"),
-                    Place::Nodes(fit) => (fit.factors(size), false, "blocks"),
+                    Place::Nodes(fit) => {
+                        let flops = 2.0 / 3.0 * (size as f64).powi(3);
+                        (fit.factors(size, flops), false, "blocks")
+                    }
                 };
                 let tile = tile.unwrap_or(suits).min(size);
                 let workload = Self {

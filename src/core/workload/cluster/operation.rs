@@ -19,6 +19,16 @@ pub enum Place {
     Nodes(Fit),
 }
 
+impl Place {
+    /// The nodes, if they are several, or one has several parts as the user says their size.
+    pub(super) fn several(self, tile: Option<u64>) -> Option<Fit> {
+        match self {
+            Self::Nodes(fit) if !fit.is_single() || tile.is_some() => Some(fit),
+            _ => None,
+        }
+    }
+}
+
 /// What sizes on one machine depend on.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Lone {

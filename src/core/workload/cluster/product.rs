@@ -47,7 +47,7 @@ impl Product {
             precision,
             ..
         } = self;
-        let name = precision.name();
+        let (name, flops) = (precision.name(), self.sizes().flops);
         Operation {
             title: format!("{rows} x {depth} by {depth} x {columns} {name}"),
             fp64: precision == ProductPrecision::Double,
@@ -63,7 +63,7 @@ impl Product {
                         Placed::in_tiles(self.tasks(tile), || self.in_tiles(tile), tile)?
                     }
                     Place::Nodes(fit) if precision == Precision::F32.into() => {
-                        let tile = tile.unwrap_or_else(|| fit.product(rows, columns));
+                        let tile = tile.unwrap_or_else(|| fit.product(rows, columns, flops));
                         let parts = format!("blocks of {tile}");
                         Placed::new(self.in_blocks(tile, placement), parts, tile)
                     }

@@ -14,8 +14,8 @@ use super::program::{
     CodeletTask, Gathered, Program, ProgramTask, Space, Unit, Uses, View, ViewMut,
 };
 use super::{
-    Check, ClusterWorkload, Contents, Fill, FillError, Fit, Layout, NewSpace, Operation, Place,
-    Placed, Placement,
+    Check, ClusterWorkload, Contents, Fill, FillError, Fit, Layout, NewSpace, Operation, Placed,
+    Placement,
 };
 use crate::cluster::space::{Block, SpaceId};
 use crate::cluster::task::{Computed, Ranked, SubtaskLaunch, SubtaskValue};
@@ -368,7 +368,7 @@ pub fn sort(numbers: u64, keys: Fill) -> Operation {
         hosts_only: true,
         outputs: vec![RESULT],
         make: Box::new(move |place, tile| {
-            let Place::Nodes(fit) = place else {
+            let Some(fit) = place.several(tile) else {
                 return Ok(Placed {
                     workload: Arc::new(sort_alone(numbers, &keys)),
                     parts: String::new(),

@@ -140,6 +140,11 @@ const LEAST_ROUNDS: f64 = 4.0;
 /// without one wait.
 const COLUMNS: u64 = 10;
 
+/// The first node's driver is busy with messages for this part of a run, at most, and for this part
+/// of a round trip with those of a subtask.
+const DRIVING: f64 = 0.5;
+const DRIVEN: f64 = 0.2;
+
 /// Rows and columns of blocks.
 const LEAST_SIDE: u64 = 64;
 const MOST: u64 = 2048;
@@ -155,6 +160,8 @@ pub struct Fit {
     operations: f64,
     /// Bytes that a link between nodes carries until a message is answered.
     answered: f64,
+    /// Operations of all devices while the driver of the first node handles a subtask.
+    driven: f64,
 }
 
 impl Fit {
@@ -174,17 +181,38 @@ impl Fit {
                 .max(1),
             operations: devices().map(operations).fold(0.0, f64::max),
             answered: network.bandwidth * network.round_trip as f64 * 1e-9,
+            driven: match nodes.len() {
+                0 | 1 => 0.0,
+                _ => {
+                    let flops = devices().map(|device| device.flops).sum::<f64>();
+                    DRIVEN * network.round_trip as f64 * 1e-9 * flops
+                }
+            },
         }
     }
 
-    /// Rows and columns of the blocks of a product's result. A subtask copies a row and a
-    /// column of blocks to its device.
-    pub fn product(&self, rows: u64, columns: u64) -> u64 {
+    /// Subtasks of so many operations together that the first node's driver can handle, at least
+    /// one for each node.
+    fn most(&self, flops: f64) -> f64 {
+        match self.driven > 0.0 && self.driven.is_finite() {
+            true => (DRIVING * flops / self.driven).max(self.nodes as f64),
+            false => f64::INFINITY,
+        }
+    }
+
+    /// Whether there is one node only.
+    pub(super) fn is_single(&self) -> bool {
+        self.nodes == 1
+    }
+
+    /// Rows and columns of the blocks of a product's result, which takes so many operations. A
+    /// subtask copies a row and a column of blocks to its device.
+    pub fn product(&self, rows: u64, columns: u64, flops: f64) -> u64 {
         let side = |count: f64| (rows as f64 * columns as f64 / count).sqrt();
         // 2 n^2 operations and 8 n bytes for each column of the first matrix.
         let copied = 4.0 * self.operations;
         let slots = self.slots as f64;
-        let tile = side(ROUNDS * slots)
+        let tile = side((ROUNDS * slots).min(self.most(flops)))
             .max(copied)
             .min(side(LEAST_ROUNDS * slots));
         (tile as u64)
@@ -192,18 +220,21 @@ impl Fit {
             .min(rows.max(columns))
     }
 
-    /// Rows and columns of the blocks of an image, of which a subtask reads this far beyond.
-    pub fn image(&self, rows: u64, columns: u64, reach: u64) -> u64 {
-        let blocks = ROUNDS * self.slots as f64;
+    /// Rows and columns of the blocks of an image, of which a subtask reads this far beyond, and all
+    /// take so many operations.
+    pub fn image(&self, rows: u64, columns: u64, reach: u64, flops: f64) -> u64 {
+        let blocks = (ROUNDS * self.slots as f64).min(self.most(flops));
         let tile = (rows as f64 * columns as f64 / blocks).sqrt() as u64;
         tile.clamp(LEAST_SIDE, MOST)
             .max(reach)
             .min(rows.max(columns))
     }
 
-    /// Rows and columns of the blocks of a factorisation.
-    pub fn factors(&self, size: u64) -> u64 {
-        size.div_ceil(COLUMNS * self.nodes)
+    /// Rows and columns of the blocks of a factorisation, which takes so many operations. With `n`
+    /// block columns it has `n^3 / 3` subtasks.
+    pub fn factors(&self, size: u64, flops: f64) -> u64 {
+        let most = (3.0 * self.most(flops)).cbrt().max(1.0);
+        size.div_ceil((COLUMNS * self.nodes).min(most as u64))
             .clamp(LEAST_SIDE, MOST)
             .min(size)
     }
@@ -332,9 +363,9 @@ mod tests {
     fn more_nodes_have_smaller_subtasks() {
         let sizes = |fit: Fit| {
             [
-                fit.product(32768, 32768),
-                fit.image(32768, 32768, 3),
-                fit.factors(32768),
+                fit.product(32768, 32768, 1e15),
+                fit.image(32768, 32768, 3, 1e15),
+                fit.factors(32768, 1e15),
                 fit.lines(32768, 1 << 18),
                 fit.numbers(),
             ]
@@ -354,11 +385,21 @@ mod tests {
     #[test]
     fn subtasks_are_as_large_as_links_want_them() {
         // 500 operations a byte, unless devices would have nothing to do.
-        assert_eq!(fit(64, 2e9).product(65536, 65536), 2000);
-        assert_eq!(fit(64, 2e7).product(65536, 65536), 2364);
-        assert_eq!(fit(256, 2e7).product(32768, 32768), 591);
+        assert_eq!(fit(64, 2e9).product(65536, 65536, 1e15), 2000);
+        assert_eq!(fit(64, 2e7).product(65536, 65536, 1e15), 2364);
+        assert_eq!(fit(256, 2e7).product(32768, 32768, 1e15), 591);
         // A line has 40 bytes for each node, and an answer takes 10 000 bytes' time.
         assert_eq!(fit(100, 1e10).lines(4000, 4000), 250);
+    }
+
+    #[test]
+    fn subtasks_are_no_more_than_the_first_node_can_drive() {
+        // 64 nodes do 2.56e8 operations in 2 us. Half of 5.12e11 are 1000 subtasks.
+        let fit = fit(64, 1e10);
+        assert_eq!(fit.image(32768, 32768, 3, 5.12e11), 1036);
+        assert_eq!(fit.factors(16384, 5.12e11), 16384_u64.div_ceil(14));
+        // Each node has one, however short they are.
+        assert_eq!(fit.image(8192, 8192, 3, 1.0), 1024);
     }
 
     #[test]
@@ -367,9 +408,9 @@ mod tests {
             let fit = fit(nodes, 1e10);
             for size in [1, 5, 100] {
                 let tiles = [
-                    fit.product(size, 1),
-                    fit.image(1, size, 0),
-                    fit.factors(size),
+                    fit.product(size, 1, 1e6),
+                    fit.image(1, size, 0, 1e6),
+                    fit.factors(size, 1e6),
                 ];
                 let lines = fit.lines(size, 8 * size);
                 assert!(

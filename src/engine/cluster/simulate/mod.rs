@@ -13,6 +13,7 @@
 
 mod bands;
 mod node;
+mod part;
 #[cfg(test)]
 mod tests;
 mod world;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 use self::node::{Begun, Node};
+pub use self::part::{TakingPart, taking_part};
 use crate::cluster::DEPTH;
 use crate::codelet::{Codelet, Cost, HostMemoryId, Memory};
 use crate::machine::cluster::NetworkSpec;
@@ -113,6 +115,8 @@ pub struct Options {
     pub slowdowns: Vec<Slowdown>,
     /// Whether nodes that share units are left out if they gain less than they exchange.
     pub leaves_out: bool,
+    /// The number of nodes that take part in tasks, the first ones; none: all.
+    pub part: Option<usize>,
     /// Whether the report has what devices did, for a trace.
     pub traces: bool,
 }
@@ -126,6 +130,7 @@ impl Default for Options {
             seed: 1,
             slowdowns: Vec::new(),
             leaves_out: false,
+            part: None,
             traces: false,
         }
     }
@@ -201,7 +206,8 @@ pub fn simulate(
         return bands::simulate(cluster, bands, options);
     }
     let mut spaces = Spaces::default();
-    let speeds = speeds(&cluster.infos());
+    let part = options.part.unwrap_or(count).clamp(1, count);
+    let speeds = speeds(&cluster.infos()[..part]);
     let ids = workload.spaces().into_iter().map(|space| {
         let Some(contents) = space.contents else {
             return spaces.add(space.extent, []);

@@ -1,17 +1,14 @@
 //! Small clusters, whose times can be computed by hand.
 
-use std::collections::BTreeMap;
-
 use super::*;
 use crate::cluster::DEPTH;
 use crate::codelet::{Codelet, Cost, Precision, convolution};
-use crate::machine::file::{FORMAT, HostSpec, Noise};
-use crate::machine::{MachineFile, MachineStore};
+use crate::machine::{ClusterStore, MachineStore};
 use crate::verify::Checked;
 use crate::workload::cluster::program::Program;
 use crate::workload::cluster::{
-    Check, ClusterWorkload, Contents, ConvolutionWorkload, FftWorkload, Fill, Layout, LuWorkload,
-    NewSpace, Placement, Product,
+    Check, ClusterWorkload, Contents, ConvolutionWorkload, FftWorkload, Fill, Fit, Layout,
+    LuWorkload, NewSpace, Operation, Place, Placement, Product,
 };
 use pdawl_core::cluster::record::NodeRecord;
 use pdawl_core::cluster::space::{Block, Extent, SpaceBlock, SpaceId};
@@ -144,36 +141,8 @@ impl Computed for EqualTask {
 /// A machine whose host computes so many single-precision operations a second; nothing else
 /// takes time.
 pub fn machine(flops: f64) -> NodeMachine {
-    let host = HostSpec {
-        model: "none".to_owned(),
-        sockets: 1,
-        cores: 1,
-        clock_mhz: None,
-        l2: None,
-        l3: None,
-        memory: u64::MAX,
-        memory_bandwidth: 1e30,
-        shared_bandwidth: None,
-        core_bandwidth: 1e30,
-        bus_bandwidth: None,
-        flops: Some(flops / 2.0),
-        launch_overhead_ns: 0,
-        completion_latency_ns: 0,
-        efficiency: BTreeMap::new(),
-    };
-    let file = MachineFile {
-        format: FORMAT.to_owned(),
-        name: "one".to_owned(),
-        title: String::new(),
-        description: String::new(),
-        fingerprint: None,
-        host,
-        devices: Vec::new(),
-        peers: Vec::new(),
-        noise: Noise::default(),
-        source: BTreeMap::new(),
-    };
-    NodeMachine::new(Arc::new(file), Computing::Host)
+    let cost = Cost { flops, bytes: 0.0 };
+    super::part::machine(cost, 1.0)
 }
 
 /// Nodes that compute so many operations a second, on a network of 1 MB/s.
@@ -618,4 +587,86 @@ fn things_happen_by_time_then_by_plan() {
         .collect();
     assert_eq!(seen, [(40, 4), (50, 1), (50, 2), (70, 3)]);
     assert_eq!(events.next_at(), None);
+}
+
+/// Operations, small and large, and what computes them.
+fn operations() -> Vec<(Operation, Computing)> {
+    let convolution = ConvolutionWorkload {
+        rows: 4096,
+        columns: 4096,
+        channels: 1,
+        size: 15,
+        placement: Placement::Rows,
+        image: unused(),
+        filter: unused(),
+    };
+    let of_size = |size: u64| {
+        let product = Product {
+            rows: size,
+            columns: size,
+            depth: size,
+            precision: Precision::F32.into(),
+            a: unused(),
+            b: unused(),
+        };
+        let fft = FftWorkload {
+            rows: size,
+            columns: size,
+            placement: Placement::Rows,
+            matrix: unused(),
+        };
+        [
+            (product.operation(Placement::Grid), Computing::All),
+            (fft.operation(), Computing::Host),
+            (
+                LuWorkload::operation(size, Precision::F32, Placement::Grid, unused()),
+                Computing::All,
+            ),
+        ]
+    };
+    let all = [1024, 8192].into_iter().flat_map(of_size);
+    all.chain([(convolution.operation(512), Computing::All)])
+        .collect()
+}
+
+/// Seconds of an operation on a number of nodes of which some take part.
+fn on_part(cluster: &Cluster, operation: &Operation, part: usize) -> f64 {
+    let infos = &cluster.infos()[..part];
+    let place = Place::Nodes(Fit::new(infos, cluster.assumed()));
+    let placed = operation.at(place, None).unwrap();
+    let options = Options {
+        part: Some(part),
+        ..Options::default()
+    };
+    let report = simulate(cluster, &*placed.workload, placed.tile, &options).unwrap();
+    let without = &report.outcome.nodes[part..];
+    assert!(without.iter().all(|node| node.subtasks == 0));
+    report.outcome.seconds
+}
+
+/// The estimate knows large parts, and one device a node.
+#[test]
+fn operations_begin_on_as_many_nodes_as_are_fastest() {
+    let store = MachineStore::of_user();
+    let clusters = ClusterStore::of_user();
+    let mut ratios = Vec::new();
+    for name in ["unicorn", "four"] {
+        let file = clusters.find(name).unwrap().with_nodes(4).unwrap();
+        for (operation, computing) in operations() {
+            let cluster = Cluster::of(&file, &store, computing).unwrap();
+            let part = taking_part(&operation, None, &cluster.infos(), cluster.assumed());
+            let count = part.unwrap().count;
+            let [of_part, least] = [vec![count], vec![1, 2, 4]].map(|counts| {
+                let seconds = counts.into_iter();
+                let seconds = seconds.map(|count| on_part(&cluster, &operation, count));
+                seconds.fold(f64::INFINITY, f64::min)
+            });
+            let ratio = of_part / least;
+            println!("{name} {} {count} nodes {ratio:.3}", operation.title);
+            ratios.push(ratio);
+        }
+    }
+    assert!(ratios.iter().all(|ratio| *ratio < 1.25), "{ratios:?}");
+    let near = ratios.iter().filter(|ratio| **ratio < 1.02).count();
+    assert!(10 * near >= 8 * ratios.len(), "{ratios:?}");
 }

@@ -109,6 +109,9 @@ impl<'a> World<'a> {
             failed: None,
             timeline: Vec::new(),
         };
+        if let Some(part) = options.part {
+            world.nodes[0].machine.take_part(part);
+        }
         for node in 0..world.nodes.len() {
             let mut actions = Vec::new();
             world.nodes[node].machine.hello(&mut actions);
