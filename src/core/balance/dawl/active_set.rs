@@ -8,7 +8,6 @@
 use super::partition::Partition;
 use super::rates::RateEstimates;
 use super::{Dawl, LEARNING};
-use crate::balance::StepPlan;
 
 /// Steps between two trials of the same change. The number doubles each time.
 const PATIENCE: u32 = 64;
@@ -16,8 +15,6 @@ const PATIENCE: u32 = 64;
 pub const PROMISE: f64 = 0.02;
 /// Steps of a trial of streams, after a first one that does not count.
 pub const STREAMING_STEPS: u32 = 4;
-/// Steps of a trial of devices that have joined, after a first one that does not count.
-const JOINED_STEPS: u32 = 2;
 /// A trial of several steps ends early if its steps take longer than the reference by this
 /// factor.
 const TOO_LONG: f64 = 1.2;
@@ -27,9 +24,6 @@ const TOO_LONG: f64 = 1.2;
 pub enum Change {
     /// A device joins or leaves the active set.
     Device(usize),
-    /// The shares say that more devices work than these. They begin at once, since other
-    /// measurements than a trial have led to it.
-    Joined(Vec<bool>),
     /// Devices start or stop streaming.
     Streaming(bool),
 }
@@ -54,7 +48,7 @@ impl Trial {
     pub fn observe(&mut self, step: u32, seconds: f64) {
         let counts = match self.change {
             Change::Device(_) => step == self.from,
-            Change::Streaming(_) | Change::Joined(_) => step >= self.from,
+            Change::Streaming(_) => step >= self.from,
         };
         if counts {
             self.steps += 1;
@@ -65,7 +59,6 @@ impl Trial {
     fn is_over(&self) -> bool {
         let needed = match self.change {
             Change::Device(_) => 1,
-            Change::Joined(_) => JOINED_STEPS,
             Change::Streaming(_) => STREAMING_STEPS,
         };
         let is_too_long = self.fastest > TOO_LONG * self.reference;
@@ -125,14 +118,6 @@ impl ActiveSet {
             .collect()
     }
 
-    /// The first step in which an inactive device may be tried again.
-    pub fn next_try(&self) -> Option<u32> {
-        (0..self.works.len())
-            .filter(|d| self.alive[*d] && !self.works[*d])
-            .map(|d| self.again[d])
-            .min()
-    }
-
     /// Whether devices stream in `step`; `None` if no trial has decided it.
     pub fn streams(&self, step: u32) -> Option<bool> {
         match self.trial.as_ref().map(|trial| &trial.change) {
@@ -150,7 +135,6 @@ impl ActiveSet {
                 self.defer(device, step);
                 (step, Some(rates.to_vec()))
             }
-            Change::Joined(_) => (step + 1, Some(rates.to_vec())),
             Change::Streaming(_) => (step + 1, None),
         };
         self.trial = Some(Trial {
@@ -190,15 +174,6 @@ impl ActiveSet {
                 }
                 self.works[device] = !self.works[device];
             }
-            Change::Joined(ref before) => {
-                if trial.has_paid(false) {
-                    return None;
-                }
-                for device in (0..before.len()).filter(|device| !before[*device]) {
-                    self.works[device] = false;
-                    self.defer(device, step);
-                }
-            }
             Change::Streaming(streams) => {
                 let streams = streams == trial.has_paid(false);
                 self.streams = Some((streams, step.saturating_add(PATIENCE)));
@@ -221,12 +196,9 @@ impl ActiveSet {
         self.none_but_all();
     }
 
-    /// Forgets all decisions after a lasting change, and activates all devices. Devices
-    /// that have joined are still compared with the steps before: their own rates are what
-    /// changes most.
+    /// Forgets all decisions after a lasting change, and activates all devices.
     pub fn start_over(&mut self, step: u32) {
-        let trial = self.trial.take();
-        self.trial = trial.filter(|trial| matches!(trial.change, Change::Joined(_)));
+        self.trial = None;
         self.streams = None;
         self.works.clone_from(&self.alive);
         self.patience.fill(PATIENCE);
@@ -309,26 +281,6 @@ impl Dawl {
             self.active.defer(device, step);
         }
         either.is_some_and(|either| self.try_streams(step, either))
-    }
-
-    /// A plan gives work to more devices than before. Rates measured separately may promise more
-    /// than the devices do together, so the steps before the plan judge it.
-    pub(super) fn compare_joined(&mut self, step: u32, plan: &StepPlan) {
-        let (Some(reference), None, None) = (self.fastest_step, &self.guide, &self.active.trial)
-        else {
-            return;
-        };
-        let works = |plan: &StepPlan| -> Vec<bool> {
-            (plan.held.iter().zip(&plan.pooled))
-                .map(|(held, pooled)| held + pooled > 0)
-                .collect()
-        };
-        let (before, now) = (works(&self.plan), works(plan));
-        let stay = before.iter().zip(&now).all(|(before, now)| *now || !before);
-        if stay && before != now && before.contains(&true) {
-            let change = Change::Joined(before);
-            self.active.begin(change, step, reference, &self.rates);
-        }
     }
 
     /// Begins a trial of streams where there are none, or of none where there are, if
@@ -421,7 +373,6 @@ mod tests {
         let mut active = tried(0.95);
         assert!(active.conclude(3).is_none());
         assert!(!active.works(0) && active.works(1));
-        assert_eq!(active.next_try(), Some(2 + PATIENCE));
     }
 
     #[test]

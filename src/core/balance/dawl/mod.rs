@@ -361,7 +361,6 @@ impl Balancer for Dawl {
         self.transfers = self.transfers_to(&held);
         let plan = StepPlan { held, pooled };
         if is_other(&self.plan, &plan, self.units) {
-            self.compare_joined(step, &plan);
             self.replanned = step;
             self.fastest_step = None;
         }
@@ -489,14 +488,7 @@ impl Balancer for Dawl {
         }
         let holds = |device: &usize| self.plan.held[*device] > 0;
         let holders = (0..self.devices.len()).filter(holds);
-        let ahead = self.steps_within(holders, AHEAD).clamp(2, MOST_AHEAD);
-        let until = self.active.next_try().unwrap_or(u32::MAX);
-        let before = until.saturating_sub(self.planned + 1);
-        // A trial begins at a barrier.
-        match before < ahead && !is_guided && self.would_take_in(until) {
-            true => before,
-            false => ahead,
-        }
+        self.steps_within(holders, AHEAD).clamp(2, MOST_AHEAD)
     }
 }
 

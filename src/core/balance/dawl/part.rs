@@ -250,16 +250,6 @@ impl Dawl {
         }
     }
 
-    /// Whether an inactive device would be tried in `step`, by the present estimates.
-    pub(super) fn would_take_in(&self, step: u32) -> bool {
-        let Some(partition) = self.together(&self.at_work()) else {
-            return true;
-        };
-        let reference = self.predicted(&partition);
-        let candidates = self.active.candidates(step, false);
-        (candidates.into_iter()).any(|device| self.would_help(step, device, reference))
-    }
-
     /// Units that a device can hold.
     fn capacity(&self, device: usize) -> u64 {
         self.devices[device].capacity.unwrap_or(0)
