@@ -225,6 +225,12 @@ impl Fit {
     pub fn image(&self, rows: u64, columns: u64, reach: u64, flops: f64) -> u64 {
         let blocks = (ROUNDS * self.slots as f64).min(self.most(flops));
         let tile = (rows as f64 * columns as f64 / blocks).sqrt() as u64;
+        // Each node has as many rows of blocks.
+        let band = rows.div_ceil(self.nodes);
+        let tile = match tile.max(1) < band {
+            true => band.div_ceil(band.div_ceil(tile.max(1))),
+            false => tile,
+        };
         tile.clamp(LEAST_SIDE, MOST)
             .max(reach)
             .min(rows.max(columns))

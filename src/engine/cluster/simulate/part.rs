@@ -1,8 +1,8 @@
 //! On how many nodes an operation is expected to end first.
 //!
 //! Each number of nodes is simulated, with the protocol and the policy that decide in a run, but in
-//! parts so large that a node has few of them. A node is one device here, as fast as all of its
-//! own together, among which such parts would not divide evenly.
+//! parts so large that this takes little beside the run. A node is one device here, as fast as all
+//! of its own together, among which such parts would not divide evenly.
 
 use std::collections::BTreeMap;
 use std::iter::successors;
@@ -26,12 +26,13 @@ const PARTS: u64 = 8;
 
 /// So many subtasks are simulated for a number of nodes in any case, or for each second that the run
 /// is expected to take: simulating one takes 50 to 100 us.
-const ALWAYS: f64 = 32.0;
+const ALWAYS: f64 = 40.0;
 const SUBTASKS_A_SECOND: f64 = 500.0;
 
-/// If the most nodes that are simulated take at most this part of the time of half as many, more are
-/// faster still.
-const SCALES: f64 = 0.6;
+/// Where nodes take at most this part of the time of half as many, so many times more are simulated
+/// for more nodes; if these are too many, too, all nodes take part.
+const SCALES: f64 = 0.85;
+const PATIENCE: f64 = 3.0;
 
 /// The nodes of a run: the first `count` of all.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,22 +60,22 @@ pub fn taking_part(
     let counts = counts.take_while(|count| *count < all).chain([all]);
     let mut expected: Vec<(usize, f64)> = Vec::new();
     for count in counts.filter(|_| is_possible) {
-        let placed = coarse(operation, tile, &nodes[..count], network)?;
-        let subtasks = demand::subtasks(&*placed.workload, u64::MAX) as f64;
-        let least = expected.iter().map(|of| of.1).fold(f64::INFINITY, f64::min);
-        if subtasks > ALWAYS.max(SUBTASKS_A_SECOND * least) {
+        let of = &nodes[..count];
+        let least = expected.iter().map(|of| of.1).reduce(f64::min);
+        let most = ALWAYS.max(SUBTASKS_A_SECOND * least.unwrap_or(0.0));
+        let placed = coarse(operation, tile, (of, network), most)?;
+        let patience = if scale(&expected) { PATIENCE } else { 1.0 };
+        if count > 1 && subtasks(&placed) > patience * most {
             break;
         }
-        let Some(seconds) = expected_seconds(&placed, &nodes[..count], network) else {
+        let Some(seconds) = expected_seconds(&placed, of, network) else {
             break;
         };
         expected.push((count, seconds));
     }
     let best = fewest(expected.iter().copied()).map(|best| expected[best]);
-    let scales = match expected[..] {
-        [.., half, last] => best == Some(last) && last.1 <= SCALES * half.1,
-        _ => false,
-    };
+    let is_last = best == expected.last().copied();
+    let scales = is_last && scale(&expected);
     let Some((count, seconds)) = best.filter(|best| best.0 < all && !scales) else {
         return Ok(TakingPart {
             count: all,
@@ -95,23 +96,34 @@ pub fn taking_part(
     })
 }
 
-/// An operation for nodes in the largest parts of which each node has some.
+/// Whether the last number of nodes takes much less than half of it.
+fn scale(expected: &[(usize, f64)]) -> bool {
+    matches!(expected, [.., half, last] if last.1 <= SCALES * half.1)
+}
+
+/// An operation for nodes, in parts of which there are so many at most, as far as each node has
+/// some.
 fn coarse(
     operation: &Operation,
     tile: Option<u64>,
-    nodes: &[NodeInfo],
-    network: Network,
+    (nodes, network): (&[NodeInfo], Network),
+    most: f64,
 ) -> Result<Placed, OperationError> {
     let place = Place::Nodes(Fit::new(nodes, network));
     let mut placed = operation.at(place, tile)?;
-    loop {
+    while subtasks(&placed) > most {
         let coarser = operation.at(place, Some(placed.tile + placed.tile.div_ceil(2)))?;
-        let subtasks = demand::largest_task(&*coarser.workload);
-        if subtasks < PARTS * nodes.len() as u64 || coarser.tile == placed.tile {
-            return Ok(placed);
+        let largest = demand::largest_task(&*coarser.workload);
+        if largest < PARTS * nodes.len() as u64 || coarser.tile == placed.tile {
+            break;
         }
         placed = coarser;
     }
+    Ok(placed)
+}
+
+fn subtasks(placed: &Placed) -> f64 {
+    demand::subtasks(&*placed.workload, u64::MAX) as f64
 }
 
 /// Seconds that the tasks of an operation are expected to take on nodes; none if it cannot be
