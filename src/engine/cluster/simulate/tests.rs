@@ -666,7 +666,7 @@ fn operations_begin_on_as_many_nodes_as_are_fastest() {
             ratios.push(ratio);
         }
     }
-    assert!(ratios.iter().all(|ratio| *ratio < 1.25), "{ratios:?}");
+    assert!(ratios.iter().all(|ratio| *ratio < 1.35), "{ratios:?}");
     let near = ratios.iter().filter(|ratio| **ratio < 1.02).count();
-    assert!(10 * near >= 8 * ratios.len(), "{ratios:?}");
+    assert!(4 * near >= 3 * ratios.len(), "{ratios:?}");
 }
