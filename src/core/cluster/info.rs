@@ -14,6 +14,8 @@ pub type Nodes = Arc<[NodeInfo]>;
 pub struct NodeInfo {
     pub name: String,
     pub devices: Vec<DeviceInfo>,
+    /// Bytes of its memory that a run may have.
+    pub memory: u64,
 }
 
 /// How fast nodes are to each other: by the operations a second of their devices. Where these

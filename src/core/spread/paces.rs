@@ -473,6 +473,7 @@ mod tests {
         let node = NodeInfo {
             name: "node".into(),
             devices: vec![device],
+            memory: 1 << 34,
         };
         let (task, nodes) = (
             (Arc::new(Chain::of(Arc::new(ListedTask::light(8)))), 1),

@@ -105,6 +105,7 @@ mod tests {
         let info = NodeInfo {
             name: "node".into(),
             devices: vec![device],
+            memory: 1 << 34,
         };
         let record = NodeRecord {
             busy_seconds: number,

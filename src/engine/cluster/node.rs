@@ -176,6 +176,7 @@ impl<'a> Node<'a> {
         let (me, nodes) = (NodeId(wire.rank() as u32), wire.size());
         let info = NodeInfo {
             name: wire.host_name().to_owned(),
+            memory: Host::detect().memory.obtainable(0),
             devices: options.devices,
         };
         let record = NodeRecord {

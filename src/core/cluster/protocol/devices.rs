@@ -387,6 +387,7 @@ mod tests {
         let info = NodeInfo {
             name: "node".into(),
             devices: flops.iter().map(device).collect(),
+            memory: 1 << 34,
         };
         let mut devices = Devices::new(&info, 1);
         let chain = Arc::new(Chain::of(Arc::new(ListedTask::light(1))));

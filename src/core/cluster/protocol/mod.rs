@@ -62,7 +62,7 @@ impl Default for Settings {
 
 /// Of the messages and what nodes do with them. It grows with each change after which nodes
 /// no longer understand older ones.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
 
 /// Numbers a node's own requests for data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]

@@ -356,6 +356,7 @@ mod tests {
         };
         let node = NodeInfo {
             name: "node".into(),
+            memory: 1 << 34,
             devices: vec![device(f64::INFINITY, 1), device(link, 2)],
         };
         let network = Network {

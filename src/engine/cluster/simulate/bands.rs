@@ -112,6 +112,7 @@ impl<'w> Nodes<'w> {
             nodes.push(Node {
                 info: NodeInfo {
                     name: machine.name.clone(),
+                    memory: machine.host.memory,
                     devices: sim.devices().iter().map(expected).collect(),
                 },
                 sim,

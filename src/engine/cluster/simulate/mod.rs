@@ -87,6 +87,7 @@ impl Cluster {
         let nodes = (0..).map(NodeId).zip(&self.nodes);
         let info = |(node, machine): (NodeId, &NodeMachine)| NodeInfo {
             name: node.to_string(),
+            memory: machine.file.host.memory,
             devices: machine.infos(),
         };
         nodes.map(info).collect()

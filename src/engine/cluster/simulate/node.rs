@@ -57,6 +57,7 @@ impl Node {
         let spread = (me == NodeId::FIRST).then(|| options.spread.spread(options.seed));
         let info = NodeInfo {
             name: me.to_string(),
+            memory: machine.file.host.memory,
             devices: devices.iter().map(|device| device.info.clone()).collect(),
         };
         let out = schedule.fluid().resource(spec.bandwidth);

@@ -54,18 +54,21 @@ pub fn taking_part(
     network: Network,
 ) -> Result<TakingPart, OperationError> {
     let all = nodes.len();
-    // More bytes than addresses are refused by whoever would make them.
-    let is_possible = operation.bytes <= u128::from(u64::MAX);
+    let has_room = |count: &usize| {
+        let memory = nodes[..*count].iter().map(|node| node.memory).min();
+        let needed = operation.bytes.div_ceil(*count as u128);
+        needed <= u128::from(memory.unwrap_or(0))
+    };
     let counts = successors(Some(1), |count| Some(2 * count));
     let counts = counts.take_while(|count| *count < all).chain([all]);
     let mut expected: Vec<(usize, f64)> = Vec::new();
-    for count in counts.filter(|_| is_possible) {
+    for count in counts.filter(has_room) {
         let of = &nodes[..count];
         let least = expected.iter().map(|of| of.1).reduce(f64::min);
         let most = ALWAYS.max(SUBTASKS_A_SECOND * least.unwrap_or(0.0));
         let placed = coarse(operation, tile, (of, network), most)?;
         let patience = if scale(&expected) { PATIENCE } else { 1.0 };
-        if count > 1 && subtasks(&placed) > patience * most {
+        if !expected.is_empty() && subtasks(&placed) > patience * most {
             break;
         }
         let Some(seconds) = expected_seconds(&placed, of, network) else {

@@ -644,6 +644,24 @@ fn on_part(cluster: &Cluster, operation: &Operation, part: usize) -> f64 {
     report.outcome.seconds
 }
 
+/// A transform that one node computes fastest needs two where one has no memory for it.
+#[test]
+fn nodes_that_have_no_memory_for_an_operation_do_not_compute_it_alone() {
+    let store = MachineStore::of_user();
+    let file = ClusterStore::of_user().find("unicorn").unwrap();
+    let cluster = Cluster::of(&file, &store, Computing::Host).unwrap();
+    let (operation, _) = operations().remove(4);
+    let count = |memory: u128| {
+        let mut infos = cluster.infos();
+        (infos.iter_mut()).for_each(|node| node.memory = memory as u64);
+        let part = taking_part(&operation, None, &infos, cluster.assumed());
+        part.unwrap().count
+    };
+    assert_eq!(count(operation.bytes), 1);
+    assert!(count(operation.bytes - 1) > 1);
+    assert_eq!(count(0), 10);
+}
+
 /// The estimate knows large parts, and one device a node.
 #[test]
 fn operations_begin_on_as_many_nodes_as_are_fastest() {

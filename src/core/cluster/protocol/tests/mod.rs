@@ -130,6 +130,7 @@ fn random_node(random: &mut fastrand::Rng) -> NodeInfo {
     NodeInfo {
         name: "node".into(),
         devices: (0..random.u32(1..=3)).map(|_| device(random)).collect(),
+        memory: 1 << 34,
     }
 }
 
