@@ -139,12 +139,8 @@ impl Driver for Cuda {
     }
 
     fn forget<'q>(&mut self, memory: Memory, _queues: impl Iterator<Item = &'q mut OpenQueue>) {
-        let uses = |launch: &Launch| launch.memories().any(|own| own == memory);
-        self.repeats.forget(uses);
-        self.graphs.forget(|graph| {
-            let mut launches = graph.launches().iter();
-            launches.any(|of| uses(&of.launch))
-        });
+        self.repeats.forget(memory);
+        self.graphs.forget(memory);
     }
 
     fn open_queue(

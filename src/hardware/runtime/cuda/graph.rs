@@ -148,7 +148,10 @@ impl Cuda {
                 };
                 let (_, mut env) = self.launch_env(here);
                 let prepared = Arc::new(PreparedGraph::new(graph, &served, &mut env)?);
-                self.graphs.keep(index, graph, (), Arc::clone(&prepared));
+                let launches = graph.launches().iter();
+                let memories = launches.flat_map(|of| of.launch.memories());
+                let of = (graph, memories);
+                self.graphs.keep(index, of, (), Arc::clone(&prepared));
                 prepared
             }
         };

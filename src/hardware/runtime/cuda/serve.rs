@@ -105,7 +105,8 @@ impl Cuda {
         // What uses its queue's own memory is for that queue alone.
         let keeps = turn.is_settled && !prepared.is_of_queue;
         if let Some(launch) = repeated.filter(|_| keeps) {
-            self.repeats.keep(index, launch, (), prepared);
+            let of = (launch, launch.memories());
+            self.repeats.keep(index, of, (), prepared);
         }
         Ok(keep_alive)
     }

@@ -110,38 +110,114 @@ impl<M> Memories<M> {
     }
 }
 
-/// What was prepared for repeated commands, by device, address of the command, which is held so
-/// that its address stays unique, and what else tells them apart.
-pub(in crate::runtime) struct Repeats<C, P, K = ()>(IdMap<(usize, usize, K), (Arc<C>, P)>);
+/// A repeated command on a device: its address, as it is held so that its address stays unique, and
+/// what else tells such commands apart.
+type Key<K> = (usize, usize, K);
 
-impl<C, P, K: Eq + Hash> Default for Repeats<C, P, K> {
+/// What was prepared for repeated commands.
+pub(in crate::runtime) struct Repeats<C, P, K = ()> {
+    /// With the number of what was prepared.
+    kept: IdMap<Key<K>, (u64, Arc<C>, P)>,
+    /// By memory: commands that use it, as many buffers come and go in a run, and the number, as an
+    /// address may be another command's meanwhile.
+    users: IdMap<Memory, Vec<(Key<K>, u64)>>,
+    last: u64,
+    /// When there are so many, those that nobody else holds any more are dropped.
+    full: usize,
+}
+
+impl<C, P, K> Default for Repeats<C, P, K> {
     fn default() -> Self {
-        Self(IdMap::default())
+        Self {
+            kept: IdMap::default(),
+            users: IdMap::default(),
+            last: 0,
+            full: 64,
+        }
     }
 }
 
-impl<C, P, K: Eq + Hash> Repeats<C, P, K> {
-    /// Drops what is for commands that use memory about to be freed, and for those that nobody
-    /// else holds any more.
-    pub(in crate::runtime) fn forget(&mut self, uses: impl Fn(&C) -> bool) {
-        self.0
-            .retain(|_, (command, _)| Arc::strong_count(command) > 1 && !uses(command));
+impl<C, P, K: Copy + Eq + Hash> Repeats<C, P, K> {
+    /// Drops what is for commands that use memory about to be freed.
+    pub(in crate::runtime) fn forget(&mut self, memory: Memory) {
+        for (user, number) in self.users.remove(&memory).unwrap_or_default() {
+            if self.kept.get(&user).is_some_and(|kept| kept.0 == number) {
+                self.kept.remove(&user);
+            }
+        }
     }
 
     /// What was prepared, if it is kept.
     pub(in crate::runtime) fn kept(&self, device: usize, of: &Arc<C>, more: K) -> Option<&P> {
-        let known = self.0.get(&(device, Arc::as_ptr(of).addr(), more));
-        known.map(|(_, prepared)| prepared)
+        let known = self.kept.get(&(device, Arc::as_ptr(of).addr(), more));
+        known.map(|(_, _, prepared)| prepared)
     }
 
-    /// Keeps what was prepared.
-    pub(in crate::runtime) fn keep(&mut self, device: usize, of: &Arc<C>, more: K, prepared: P) {
+    /// Keeps what was prepared for a command that uses these memories.
+    pub(in crate::runtime) fn keep(
+        &mut self,
+        device: usize,
+        (of, memories): (&Arc<C>, impl Iterator<Item = Memory>),
+        more: K,
+        prepared: P,
+    ) {
+        if self.kept.len() >= self.full {
+            self.kept.retain(|_, (_, of, _)| Arc::strong_count(of) > 1);
+            self.full = self.full.max(2 * self.kept.len());
+            self.users.retain(|_, users| {
+                users.retain(|(user, _)| self.kept.contains_key(user));
+                !users.is_empty()
+            });
+        }
         let key = (device, Arc::as_ptr(of).addr(), more);
-        self.0.insert(key, (Arc::clone(of), prepared));
+        self.last += 1;
+        for memory in memories {
+            self.users.entry(memory).or_default().push((key, self.last));
+        }
+        self.kept.insert(key, (self.last, Arc::clone(of), prepared));
     }
 
     /// Drops what was prepared.
     pub(in crate::runtime) fn drop_kept(&mut self, device: usize, of: &Arc<C>, more: K) {
-        self.0.remove(&(device, Arc::as_ptr(of).addr(), more));
+        self.kept.remove(&(device, Arc::as_ptr(of).addr(), more));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is prepared is kept until its memory is freed or nobody holds the command, in any order
+    /// of events.
+    #[test]
+    fn what_is_prepared_is_kept_as_long_as_its_memory() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut repeats: Repeats<[Memory; 2], usize> = Repeats::default();
+        let mut live: Vec<(Arc<[Memory; 2]>, usize)> = Vec::new();
+        let mut memories: Vec<Memory> = Vec::new();
+        for number in 0..2000 {
+            while memories.len() < 8 {
+                memories.push(Memory::Device(BufferId::fresh()));
+            }
+            let two = [0, 1].map(|_| memories[random.usize(..8)]);
+            let command = Arc::new(two);
+            assert_eq!(repeats.kept(0, &command, ()), None);
+            repeats.keep(0, (&command, two.into_iter()), (), number);
+            live.push((command, number));
+            if random.bool() {
+                live.swap_remove(random.usize(..live.len()));
+            }
+            if random.u8(..16) == 0 {
+                let freed = memories.swap_remove(random.usize(..8));
+                repeats.forget(freed);
+                for (command, _) in live.extract_if(.., |(command, _)| command.contains(&freed)) {
+                    assert_eq!(repeats.kept(0, &command, ()), None);
+                }
+            }
+            for (command, number) in &live {
+                assert_eq!(repeats.kept(0, command, ()), Some(number));
+            }
+        }
+        assert!(repeats.kept.len() <= repeats.full && repeats.users.len() <= repeats.full);
     }
 }

@@ -121,8 +121,7 @@ impl Driver for OpenCl {
     }
 
     fn forget<'q>(&mut self, memory: Memory, queues: impl Iterator<Item = &'q mut OpenQueue>) {
-        self.repeats
-            .forget(|launch| launch.memories().any(|own| own == memory));
+        self.repeats.forget(memory);
         if let Memory::Host(id) = memory {
             for queue in queues {
                 queue.own.views.remove(&id);

@@ -34,7 +34,10 @@ impl ClQueue {
         let number = self.number(launch, env)?;
         if repeats.kept(env.index, launch, number).is_none() {
             match self.prepare(launch, number, env)? {
-                Some(repeat) => repeats.keep(env.index, launch, number, repeat),
+                Some(repeat) => {
+                    let of = (launch, launch.memories());
+                    repeats.keep(env.index, of, number, repeat);
+                }
                 None => return self.launch(launch, wanted, env, wait),
             }
         }
