@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::thread;
+use std::time::Duration;
 
 use pdawl_api::cluster::info::DeviceInfo;
 use pdawl_api::cluster::protocol::Settings;
@@ -92,6 +93,10 @@ impl Case {
         };
         let spread = is_first.then(|| self.spread.spread(self.seed));
         let mut node = Node::join(Box::new(wire), runtime, options, spread, stop)?;
+        if part < self.nodes && !is_first {
+            // What happens at the first node may be heard of before the tasks begin here.
+            thread::sleep(Duration::from_micros(fastrand::u64(..2000)));
+        }
         node.take_part(part);
         let mut gathered = Vec::new();
         let sink: &mut dyn Sink = &mut gathered;

@@ -65,6 +65,16 @@ impl DeviceInfo {
     }
 }
 
+/// Devices whose links share a bus: each has a part of it while all copy.
+pub fn share_bus(devices: &mut [DeviceInfo], bus: Option<f64>) {
+    let has_link = |device: &&mut DeviceInfo| device.link_bandwidth < f64::MAX;
+    let links = devices.iter_mut().filter(has_link).count();
+    let part = bus.unwrap_or(f64::INFINITY) / links as f64;
+    for device in devices.iter_mut().filter(has_link) {
+        device.link_bandwidth = device.link_bandwidth.min(part);
+    }
+}
+
 /// The seconds of an amount; none at a rate that is not known.
 fn time(amount: f64, rate: f64) -> f64 {
     if rate > 0.0 { amount / rate } else { 0.0 }

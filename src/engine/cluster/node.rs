@@ -23,7 +23,7 @@ use crate::spread::Spread;
 use crate::time::Nanos;
 use crate::workload::cluster::Fill;
 use pdawl_core::cluster::NodeId;
-use pdawl_core::cluster::info::{DeviceInfo, NodeInfo};
+use pdawl_core::cluster::info::{DeviceInfo, NodeInfo, share_bus};
 use pdawl_core::cluster::protocol::{
     Counts, DeviceIndex, Event, Message, NodeMachine, RequestId, Results, Settings,
 };
@@ -61,9 +61,11 @@ impl Options {
     /// The options of a node with these devices, which runs `program`, without a trace.
     pub fn on(runtime: &dyn Runtime, program: String) -> Self {
         let memory = Host::detect().memory.obtainable(0);
+        let mut devices: Vec<DeviceInfo> = runtime.devices().iter().map(expected).collect();
+        share_bus(&mut devices, runtime.bus_bandwidth());
         Self {
             program,
-            devices: runtime.devices().iter().map(expected).collect(),
+            devices,
             settings: Settings::default(),
             leaves_out: None,
             input_bytes: (memory as f64 * INPUT_MEMORY) as u64,
@@ -128,6 +130,8 @@ pub struct Node<'a> {
     pub(super) leaves_out: Option<Network>,
     /// The number of nodes that take part in tasks, the first ones.
     pub(super) part: usize,
+    /// The attempt in which the last workload ended.
+    pub(super) settled: u64,
     /// Since when devices compute.
     pub(super) busy_since: Option<Instant>,
     pub(super) lost_devices: Vec<DeviceIndex>,
@@ -226,6 +230,7 @@ impl<'a> Node<'a> {
             wake_at: None,
             leaves_out: options.leaves_out,
             part: nodes,
+            settled: 0,
             busy_since: None,
             lost_devices: Vec::new(),
             lost: vec![false; nodes],

@@ -131,7 +131,6 @@ impl Node<'_> {
     ) -> Result<Option<ClusterOutcome>, ClusterError> {
         let mut restarts = 0;
         loop {
-            self.machine.take_part(self.part);
             match self.attempt(workload, control) {
                 Ok(outcome) => {
                     return Ok(outcome.map(|outcome| ClusterOutcome {
@@ -142,7 +141,6 @@ impl Node<'_> {
                 Err(Interruption::Error(error)) => return Err(error),
                 Err(Interruption::Restart) => {
                     restarts += 1;
-                    self.part = self.wire.size();
                     self.earlier = Counts::default();
                 }
             }
@@ -155,6 +153,12 @@ impl Node<'_> {
         control: &mut Control,
     ) -> Result<Option<ClusterOutcome>, Interruption> {
         self.clear()?;
+        // All nodes decide by the attempt's number: one may learn that tasks begin anew before it
+        // has begun them.
+        if self.machine.restarts() > self.settled {
+            self.part = self.wire.size();
+        }
+        self.machine.take_part(self.part);
         check_tasks(demand::largest_task(workload)).map_err(GraphRunError::from)?;
         let mut ids = Vec::new();
         for space in workload.spaces() {
@@ -187,6 +191,7 @@ impl Node<'_> {
                 self.check_restart()?;
                 self.turn()?;
             }
+            self.settled = attempt;
             return Ok(None);
         }
         self.until(|node| node.has_all_records())?;
@@ -238,6 +243,7 @@ impl Node<'_> {
         for rank in 1..self.size() {
             self.send(NodeId(rank), Message::Finish)?;
         }
+        self.settled = attempt;
         let outcome = self.outcome(seconds, ended);
         Ok(Some(ClusterOutcome { figure, ..outcome }))
     }

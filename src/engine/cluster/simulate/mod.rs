@@ -38,7 +38,7 @@ use crate::spread::{NamedSpread, Network as Assumed};
 use crate::time::Nanos;
 use crate::workload::cluster::ClusterWorkload;
 use pdawl_core::cluster::NodeId;
-use pdawl_core::cluster::info::{DeviceInfo, NodeInfo, speeds};
+use pdawl_core::cluster::info::{DeviceInfo, NodeInfo, share_bus, speeds};
 use pdawl_core::cluster::protocol::{Event, Settings};
 use pdawl_core::cluster::record::ClusterOutcome;
 use pdawl_core::cluster::space::{SpaceBlock, SpaceId, Spaces};
@@ -263,10 +263,10 @@ impl NodeMachine {
 
     /// What a node tells of its devices.
     pub fn infos(&self) -> Vec<DeviceInfo> {
-        self.add(&mut Schedule::default())
-            .iter()
-            .map(info)
-            .collect()
+        let models = self.add(&mut Schedule::default());
+        let mut devices: Vec<DeviceInfo> = models.iter().map(info).collect();
+        share_bus(&mut devices, self.file.host.bus_bandwidth);
+        devices
     }
 }
 
