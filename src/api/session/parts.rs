@@ -67,8 +67,9 @@ impl Chosen {
     }
 }
 
-/// The part that is expected to be fastest. `problems` has the parts of the devices and their
-/// problems, in which other devices can run nothing.
+/// The part that is expected to be fastest, and the place of its problem. `problems` has the parts
+/// of the devices, some perhaps several times, and their problems, in which other devices can run
+/// nothing.
 ///
 /// # Errors
 /// A policy that cannot be made.
@@ -77,15 +78,16 @@ pub fn best(
     policy: NamedPolicy,
     options: &PolicyOptions,
     problems: impl Iterator<Item = (Vec<usize>, Problem)>,
-) -> Result<Chosen, MapError> {
-    let of_parts = problems.filter_map(|(part, problem)| Some((least(&problem)?, part, problem)));
-    let mut of_parts: Vec<(f64, Vec<usize>, Problem)> = of_parts.collect();
+) -> Result<(Chosen, Option<usize>), MapError> {
+    let of_parts = (problems.enumerate())
+        .filter_map(|(place, (part, problem))| Some((least(&problem)?, part, problem, place)));
+    let mut of_parts: Vec<(f64, Vec<usize>, Problem, usize)> = of_parts.collect();
     // Few devices first: they are rehearsed soonest.
     of_parts
         .sort_by(|one, other| (one.1.len().cmp(&other.1.len())).then(one.0.total_cmp(&other.0)));
-    let mut rehearsed: Vec<Expected> = Vec::new();
+    let (mut rehearsed, mut places) = (Vec::new(), Vec::new());
     let (mut tasks, mut least) = (0.0, f64::INFINITY);
-    for (bound, part, problem) in of_parts {
+    for (bound, part, problem, place) in of_parts {
         let most = TASKS.max(TASKS_A_SECOND * least);
         let is_dear = rehearsed.len() >= ALWAYS && tasks + problem.tasks.len() as f64 > most;
         // What all devices take is told in any case.
@@ -97,29 +99,41 @@ pub fn best(
         if let Some(seconds) = rehearse(policy.as_mut(), &problem, DEPTH) {
             least = least.min(seconds);
             rehearsed.push(Expected { part, seconds });
+            places.push(place);
         }
     }
-    Ok(chosen(devices, rehearsed, "expected"))
+    let (chosen, best) = chosen(devices, rehearsed, "expected");
+    Ok((chosen, best.map(|best| places[best])))
 }
 
-/// The fewest devices of those that are nearly as fast as the best, and `how` that is known.
-fn chosen(devices: &[Device], parts: Vec<Expected>, how: &str) -> Chosen {
-    let all = parts.iter().find(|one| one.part.len() == devices.len());
-    let best = fewest(parts.iter().map(|one| (one.part.len(), one.seconds)));
-    let best = best.map(|best| &parts[best]);
-    let best = best.filter(|best| best.part.len() < devices.len());
-    let Some((best, all)) = best.zip(all) else {
-        return Chosen {
-            expected: parts,
-            ..Chosen::all(devices.len())
-        };
-    };
-    let seconds = [best.seconds, all.seconds].map(Some);
-    Chosen {
-        part: best.part.clone(),
-        note: Some(note(devices, &best.part, seconds, how)),
-        expected: parts,
+/// The fewest devices of those that are nearly as fast as the best, with its place, and `how` that
+/// is known.
+fn chosen(devices: &[Device], parts: Vec<Expected>, how: &str) -> (Chosen, Option<usize>) {
+    let place = fewest(parts.iter().map(|one| (one.part.len(), one.seconds)));
+    let best = place.map(|place| parts[place].clone());
+    let mut expected: Vec<Expected> = Vec::new();
+    for one in parts {
+        match expected.iter_mut().find(|other| other.part == one.part) {
+            Some(other) => other.seconds = other.seconds.min(one.seconds),
+            None => expected.push(one),
+        }
     }
+    let all = expected.iter().find(|one| one.part.len() == devices.len());
+    let best = best.filter(|best| best.part.len() < devices.len());
+    let (part, note) = match best.zip(all) {
+        Some((best, all)) => {
+            let seconds = [best.seconds, all.seconds].map(Some);
+            let note = note(devices, &best.part, seconds, how);
+            (best.part, Some(note))
+        }
+        None => ((0..devices.len()).collect(), None),
+    };
+    let chosen = Chosen {
+        part,
+        expected,
+        note,
+    };
+    (chosen, place)
 }
 
 /// The same by runs, where nobody knows what tasks take together: of all devices and of single
@@ -152,7 +166,7 @@ pub(super) fn tried<E>(
         least = least.min(seconds);
         tried.push(Expected { part, seconds });
     }
-    Ok(chosen(devices, tried, "measured"))
+    Ok(chosen(devices, tried, "measured").0)
 }
 
 /// The problem of a part: other devices can run nothing. None if a task has no device then.

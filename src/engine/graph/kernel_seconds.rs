@@ -1,5 +1,6 @@
 //! The seconds of tasks on each device, measured on a few of them.
 
+use std::iter::repeat;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -7,6 +8,8 @@ use std::sync::atomic::AtomicBool;
 use super::problem::KernelTimes;
 use super::{GraphRunError, times};
 use crate::codelet::{Cost, Name};
+use crate::machine::Device;
+use crate::policy::Problem;
 use crate::runtime::Runtime;
 use pdawl_core::graph::{Kernel, TaskGraph};
 
@@ -17,6 +20,8 @@ const RUNS: usize = 3;
 #[derive(Clone, Debug, Default)]
 pub struct KernelSeconds {
     kinds: Vec<Kind>,
+    /// By device, of this process for a command.
+    commands: Vec<Option<f64>>,
 }
 
 /// Kernels that take the same time.
@@ -40,11 +45,11 @@ impl KernelSeconds {
         stop: &AtomicBool,
     ) -> Result<Self, GraphRunError> {
         let mut measured = Self::default();
-        measured.learn(runtime, graph, stop)?;
+        measured.learn(runtime, graph, &|_| true, stop)?;
         Ok(measured)
     }
 
-    /// Measures the kernels of another graph, too.
+    /// Measures the kernels of another graph, too, on these devices, unless they are known.
     ///
     /// # Errors
     /// As [`times::measure`].
@@ -52,9 +57,17 @@ impl KernelSeconds {
         &mut self,
         runtime: &mut dyn Runtime,
         graph: &Arc<TaskGraph>,
+        on: &dyn Fn(&Device) -> bool,
         stop: &AtomicBool,
     ) -> Result<(), GraphRunError> {
-        let times = times::measure(runtime, graph, None, RUNS, stop)?;
+        if self.knows(graph) {
+            return Ok(());
+        }
+        let (times, commands) = times::measure(runtime, graph, None, RUNS, on, stop)?;
+        self.commands.resize(commands.len(), None);
+        for (known, command) in self.commands.iter_mut().zip(commands) {
+            *known = command.or(*known);
+        }
         for (kernel, seconds) in graph.kernels().iter().zip(times) {
             if self.alike(kernel).is_none() {
                 self.kinds.push(Kind {
@@ -68,14 +81,32 @@ impl KernelSeconds {
         Ok(())
     }
 
+    /// Has a problem's commands take as long as they did.
+    pub fn set_commands(&self, problem: &mut Problem) {
+        for (device, command) in problem.devices.iter_mut().zip(&self.commands) {
+            device.costs.enqueue = command.unwrap_or(device.costs.enqueue);
+        }
+    }
+
+    /// Whether all kernels of a graph were measured.
+    pub fn knows(&self, graph: &TaskGraph) -> bool {
+        let mut kernels = graph.kernels().iter();
+        kernels.all(|kernel| self.alike(kernel).is_some())
+    }
+
     /// The times of a graph's kernels. A kernel of a cost that was not measured gets the
-    /// times of its codelet, scaled by operations.
+    /// times of its codelet, scaled by operations, and so do devices on which it was not.
     pub fn of(&self, graph: &TaskGraph) -> KernelTimes {
         let kernels = graph.kernels().iter();
         kernels
             .map(|kernel| match self.alike(kernel) {
-                Some(seconds) => seconds.to_vec(),
-                None => self.scaled(kernel),
+                Some(seconds) if seconds.iter().all(Option::is_some) => seconds.to_vec(),
+                measured => {
+                    let measured = measured.unwrap_or_default().iter();
+                    let measured = measured.copied().chain(repeat(None));
+                    let both = measured.zip(self.scaled(kernel));
+                    both.map(|(measured, scaled)| measured.or(scaled)).collect()
+                }
             })
             .collect()
     }

@@ -5,11 +5,13 @@ use std::sync::atomic::AtomicBool;
 
 use super::problem::{KernelTimes, problem};
 use super::{Control, GraphRunError, Options, PreparedGraph, abilities};
+use crate::machine::Device;
 use crate::policy::Clustering;
 use crate::runtime::Runtime;
 use pdawl_core::graph::{Components, Kernel, TaskGraph};
 
-/// Measures every kernel by itself on every device that can run the whole graph.
+/// Measures every kernel by itself on every device of those `on` which it is wanted that can run
+/// the whole graph.
 /// The graph runs `times` times there, on one queue and after one run that is not
 /// measured. The least time of a kernel counts, since disturbances only make it
 /// longer. With `memory`, at most so many bytes of a device's own memory are used.
@@ -17,7 +19,8 @@ use pdawl_core::graph::{Components, Kernel, TaskGraph};
 /// Kernels with the same codelet, units and cost get the mean of their times, so
 /// that noise does not rank equal kernels.
 ///
-/// When `stop` is set, kernels that were not measured by then have no times.
+/// When `stop` is set, kernels that were not measured by then have no times. The second result has
+/// by device the seconds of this process to enqueue a command and to take note of its end.
 ///
 /// # Errors
 /// As [`PreparedGraph::run`]. A device that is lost meanwhile has no times.
@@ -26,8 +29,9 @@ pub fn measure(
     graph: &Arc<TaskGraph>,
     memory: Option<u64>,
     times: usize,
+    on: &dyn Fn(&Device) -> bool,
     stop: &AtomicBool,
-) -> Result<KernelTimes, GraphRunError> {
+) -> Result<(KernelTimes, Vec<Option<f64>>), GraphRunError> {
     let devices = runtime.devices().to_vec();
     // One component, unless kernels are meant for different kinds of device, or not all
     // data have room at once.
@@ -41,7 +45,11 @@ pub fn measure(
     let problem = problem(graph, &whole, runtime, &able, &Vec::new());
     // By device and kernel.
     let mut measured = vec![vec![None; graph.kernels().len()]; devices.len()];
+    let mut commands: Vec<Option<f64>> = vec![None; devices.len()];
     for (device, measured) in measured.iter_mut().enumerate() {
+        if !on(&devices[device]) {
+            continue;
+        }
         let Ok(mut policy) = Clustering::new(problem.clone(), vec![device; whole.len()]) else {
             continue;
         };
@@ -74,6 +82,9 @@ pub fn measure(
             if run == 0 {
                 continue;
             }
+            let command = outcome.host_seconds_per_command();
+            let least = &mut commands[device];
+            *least = Some(least.map_or(command, |least| least.min(command)));
             for launched in &outcome.launches {
                 let seconds = launched.ended.saturating_sub(launched.started) as f64 / 1e9;
                 let least = &mut measured[launched.kernel.0];
@@ -87,7 +98,7 @@ pub fn measure(
         .map(|kernel| measured.iter().map(|device| device[kernel]).collect())
         .collect();
     share(graph, &mut times);
-    Ok(times)
+    Ok((times, commands))
 }
 
 /// Gives kernels that compute the same the mean of their times.

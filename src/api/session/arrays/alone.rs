@@ -22,9 +22,34 @@ use crate::session::{Error, GraphJob, GraphOptions, Placed as PlacedBy, Run, Sam
 use crate::workload::cluster::{Lone, Operation, OperationError, Place, Placed};
 use crate::workload::task_set::Order;
 
-/// Seconds that a sample of the larger tasks of a pool alone may take on all devices to be measured,
-/// as expected by smaller tasks, which is much too long.
+/// Seconds that a sample of larger tasks may take on all devices to be measured, as expected by
+/// smaller tasks, which is much too long; and the most bytes of its data in tiles that are longer
+/// than those that suit devices: data take longer than the launches that are saved.
 const SAMPLE: f64 = 100e-3;
+const LARGEST: u64 = 256 << 20;
+
+/// An operation on some devices, in tiles of this length or those that suit them.
+type PlacedOn<'a> = dyn Fn(&[Device], Option<u64>) -> Result<Placed, OperationError> + 'a;
+
+/// How an operation is expected to run fastest.
+struct Best {
+    chosen: Chosen,
+    /// Length of tiles, if not those that suit the devices.
+    tile: Option<u64>,
+    /// Of tasks, if they were measured.
+    seconds: Option<KernelSeconds>,
+}
+
+impl Best {
+    /// All of so many devices, of which nothing is known.
+    fn all(devices: usize) -> Self {
+        Self {
+            chosen: Chosen::all(devices),
+            tile: None,
+            seconds: None,
+        }
+    }
+}
 
 /// How an operation runs on one machine.
 pub struct OperationOptions {
@@ -75,30 +100,46 @@ impl Session {
         let has_data = !simulated || self.data;
         let bytes = u64::try_from(operation.bytes).unwrap_or(u64::MAX);
         self.check_data(&operation.title, bytes, has_data)?;
-        let placed_on = |devices: &[Device]| {
+        let placed_on = |devices: &[Device], tile: Option<u64>| {
             let place = Place::Alone(Lone::on(devices, options.run.gpu_memory));
-            operation.at(place, options.tile)
+            operation.at(place, options.tile.or(tile))
         };
-        let of_all = placed_on(self.devices())?;
+        let of_all = placed_on(self.devices(), None)?;
         let policy = self.may_choose(&options.run, NamedPolicy::LOCALITY);
         let details = format!("{shuffled:?} {:?}", options.run.gpu_memory);
         let title = format!("{} {}", of_all.workload.name(), operation.size(&of_all));
-        let row = (options.run.is_usual(NamedPolicy::LOCALITY))
-            .then(|| Row::named(&title, &details, self.devices()));
+        let is_usual = options.run.is_usual(NamedPolicy::LOCALITY);
+        let row = is_usual.then(|| Row::named(&title, &details, self.devices()));
         let known = row.as_ref().filter(|_| policy.is_some());
         let known = known.and_then(|row| self.devices.known(row));
-        let (chosen, seconds) = match (known, policy) {
-            (Some(known), _) => (known.chosen(self.devices()), None),
-            (None, None) => (Chosen::all(self.devices().len()), None),
-            (None, Some(policy)) => {
-                let run = &options.run;
-                self.best_part(policy, &of_all, &placed_on, (run, shuffled), stop)?
-            }
+        let known = known.map(|known| known.chosen(self.devices()));
+        let all: Vec<usize> = (0..self.devices().len()).collect();
+        let parts = match (&known, policy) {
+            (Some(known), _) => vec![known.part.clone()],
+            (None, Some(_)) => parts::parts(self.devices()),
+            (None, None) => vec![all],
         };
-        let kept = || self.devices.known_tasks(row.as_ref()?, &chosen.part);
-        let seconds = seconds.or_else(kept);
-        let placed = match chosen.part.len() < self.devices().len() {
-            true => placed_on(&self.of(&chosen.part))?,
+        // A session knows the tasks of the run before.
+        let of_session = match &parts[..] {
+            [part] => (row.as_ref()).and_then(|row| self.devices.known_tasks(row, part)),
+            _ => None,
+        };
+        let best = match (of_session, is_usual) {
+            (Some((seconds, tile)), _) => Best {
+                tile,
+                seconds: Some(seconds),
+                ..Best::all(self.devices().len())
+            },
+            (None, true) => {
+                let run = &options.run;
+                self.best_part(parts, &of_all, &placed_on, (run, shuffled), stop)?
+            }
+            (None, false) => Best::all(self.devices().len()),
+        };
+        let Best { tile, seconds, .. } = best;
+        let chosen = known.unwrap_or(best.chosen);
+        let placed = match chosen.part.len() < self.devices().len() || tile.is_some() {
+            true => placed_on(&self.of(&chosen.part), tile)?,
             false => of_all,
         };
         let size = operation.described(&placed, &options.inputs, options.seed);
@@ -113,12 +154,10 @@ impl Session {
             let here = Host::detect().memory.obtainable(0);
             Error::unless_free(size.clone(), alone.host_bytes(self.devices()), here)?;
         }
-        let sample = match seconds {
-            Some(seconds) => Sample::Known(seconds),
-            None => match alone.probe(self.devices())? {
-                Some(few) => Sample::Tasks(few),
-                None => Sample::Known(KernelSeconds::default()),
-            },
+        let sample = match (alone.probe(self.devices())?, seconds) {
+            (None, _) => Sample::Known(KernelSeconds::default()),
+            (Some(few), Some(seconds)) if seconds.knows(&few) => Sample::Known(seconds),
+            (Some(few), _) => Sample::Tasks(few),
         };
         let asked = DenseAsked {
             inputs: options.inputs.clone(),
@@ -165,7 +204,8 @@ impl Session {
         // A run that had ended, but whose result was not looked at.
         ran.last.interrupted |= stop.load(Ordering::Relaxed);
         if let (Some(row), Some(took)) = (row, ran.took()) {
-            self.devices.note_tasks(&row, &chosen.part, seconds);
+            let tasks = (seconds, tile);
+            self.devices.note_tasks(&row, &chosen.part, tasks);
             self.devices.note(&row, &chosen, (took, Vec::new()), None);
         }
         let measured = MeasuredTasks {
@@ -185,78 +225,113 @@ impl Session {
             .collect()
     }
 
-    /// The part of the devices that is expected to run an operation fastest, in tiles that suit it,
-    /// and the seconds of its tasks, if they are those of all devices, which run `of_all`.
+    /// Of these parts of the devices the one that is expected to run an operation fastest, in which
+    /// tiles, if not those that suit it, and the seconds of tasks. Devices with memory of their own
+    /// may be faster in longer tiles: the fewer tasks, the fewer launches and copies.
     fn best_part(
         &mut self,
-        policy: NamedPolicy,
+        parts: Vec<Vec<usize>>,
         of_all: &Placed,
-        placed_on: &dyn Fn(&[Device]) -> Result<Placed, OperationError>,
+        placed_on: &PlacedOn,
         (run, shuffled): (&GraphOptions, Option<u64>),
         stop: &AtomicBool,
-    ) -> Result<(Chosen, Option<KernelSeconds>), Error> {
-        let count = self.devices().len();
-        let graph_of = |placed: &Placed| -> Option<(Arc<TaskGraph>, Option<Arc<TaskGraph>>)> {
-            let alone = Alone::new(&*placed.workload, std::iter::empty(), shuffled, stop).ok()?;
-            Some((Arc::clone(alone.graph()), alone.probe(self.devices()).ok()?))
-        };
-        let Some((graph, Some(few))) = graph_of(of_all) else {
-            return Ok((Chosen::all(count), None));
-        };
-        self.check_tasks(&graph, run.gpu_memory)?;
+    ) -> Result<Best, Error> {
         let devices = self.devices().to_vec();
+        let is_own = |device: &Device| !device.shares_host_memory;
+        let graph_of = |placed: &Placed| -> Option<[Arc<TaskGraph>; 2]> {
+            let alone = Alone::new(&*placed.workload, std::iter::empty(), shuffled, stop).ok()?;
+            Some([Arc::clone(alone.graph()), alone.probe(&devices).ok()??])
+        };
+        let Some(of_all_graphs) = graph_of(of_all) else {
+            return Ok(Best::all(devices.len()));
+        };
+        self.check_tasks(&of_all_graphs[0], run.gpu_memory)?;
         // By tile, and whether they are of a pool alone, whose tasks are larger.
-        let mut graphs = vec![((of_all.tile, false), graph)];
-        let mut larger = None;
-        let mut of_parts = Vec::new();
-        for part in parts::parts(&devices) {
+        let mut graphs = vec![((of_all.tile, false), of_all_graphs)];
+        let mut candidates = Vec::new();
+        for part in parts {
             let own = self.of(&part);
-            let Ok(placed) = placed_on(&own) else {
-                continue;
-            };
-            let of = (placed.tile, machine::is_pool(&own));
-            let graph = match graphs.iter().position(|(known, _)| *known == of) {
-                Some(known) => known,
-                None => {
-                    let Some((graph, few)) = graph_of(&placed) else {
-                        continue;
+            let mut tile = None;
+            while let Ok(placed) = placed_on(&own, tile) {
+                let of = (placed.tile, machine::is_pool(&own));
+                if tile.is_some_and(|tile| tile != placed.tile) {
+                    break;
+                }
+                let place = graphs.iter().position(|(known, _)| *known == of);
+                if place.is_none() {
+                    let Some(made) = graph_of(&placed) else {
+                        break;
                     };
-                    larger = few.filter(|_| of.1).or(larger);
-                    graphs.push((of, graph));
-                    graphs.len() - 1
+                    graphs.push((of, made));
                 }
-            };
-            of_parts.push((part, graph));
-        }
-        let seconds = self.devices.without_data(|runtime| {
-            let mut seconds = KernelSeconds::measure(runtime, &few, stop)?;
-            if let Some(larger) = larger {
-                let expected = seconds.of(&larger);
-                let expected = expected
-                    .iter()
-                    .flatten()
-                    .map(|seconds| seconds.unwrap_or(0.0));
-                if expected.sum::<f64>() < SAMPLE {
-                    seconds.learn(runtime, &larger, stop)?;
+                let place = place.unwrap_or(graphs.len() - 1);
+                let [graph, few] = &graphs[place].1;
+                let bytes: u64 = few.data().iter().map(|datum| datum.bytes).sum();
+                if tile.is_some() && bytes > LARGEST {
+                    break;
                 }
+                candidates.push((part.clone(), tile, place));
+                if !own.iter().all(is_own) || graph.kernels().len() == 1 {
+                    break;
+                }
+                tile = Some(2 * placed.tile);
             }
-            Ok::<_, Error>(seconds)
+        }
+        if candidates.len() == 1 {
+            return Ok(Best::all(devices.len()));
+        }
+        let mut seconds = self.devices.without_data(|runtime| {
+            let few = &graphs[0].1[1];
+            KernelSeconds::measure(runtime, few, stop)
         })??;
+        let mut measured = vec![true; graphs.len()];
+        for (place, ((_, is_pool), [_, few])) in graphs.iter().enumerate() {
+            // Tiles for pools beside other devices are scaled.
+            let on = |device: &Device| is_own(device) != *is_pool;
+            let mut of_place = candidates.iter().filter(|(_, _, of)| *of == place);
+            let is_for = |part: &[usize]| part.iter().all(|device| on(&devices[*device]));
+            if place == 0 || !of_place.any(|(part, ..)| is_for(part)) {
+                continue;
+            }
+            let expected = seconds.of(few);
+            let of_devices = expected.iter().flat_map(|of| of.iter().zip(&devices));
+            let of_devices = of_devices.filter(|(_, device)| on(device));
+            let all: f64 = of_devices.filter_map(|(seconds, _)| *seconds).sum();
+            measured[place] = all < SAMPLE;
+            if measured[place] {
+                self.devices
+                    .without_data(|runtime| seconds.learn(runtime, few, &on, stop))??;
+            }
+        }
         self.devices.begin(None)?;
+        candidates.retain(|(_, tile, place)| tile.is_none() || measured[*place]);
         let (limit, runtime) = (run.gpu_memory, &*self.devices.runtime());
         let problem = |graph: &Arc<TaskGraph>| {
             let components = Components::single_kernels(graph);
-            Division::problem(runtime, graph, &components, &seconds.of(graph), limit)
+            let times = seconds.of(graph);
+            let mut problem = Division::problem(runtime, graph, &components, &times, limit);
+            seconds.set_commands(&mut problem);
+            problem
         };
-        let of_graphs: Vec<Problem> = graphs.iter().map(|(_, graph)| problem(graph)).collect();
-        let problems = of_parts.iter().filter_map(|(part, graph)| {
-            let problem = parts::of_part(of_graphs[*graph].clone(), part)?;
+        let of_graphs: Vec<Problem> = graphs
+            .iter()
+            .map(|(_, [graph, _])| problem(graph))
+            .collect();
+        let has_devices = |(part, _, place): &(Vec<usize>, Option<u64>, usize)| {
+            parts::of_part(of_graphs[*place].clone(), part).is_some()
+        };
+        candidates.retain(has_devices);
+        let problems = candidates.iter().filter_map(|(part, _, place)| {
+            let problem = parts::of_part(of_graphs[*place].clone(), part)?;
             Some((part.clone(), problem))
         });
-        let best = parts::best(&devices, policy, &run.of_policy(true), problems)?;
-        let is_known = best.part.len() == count
-            || (of_parts.iter()).any(|(part, graph)| *part == best.part && *graph == 0);
-        Ok((best, is_known.then_some(seconds)))
+        let policy = NamedPolicy::LOCALITY;
+        let (chosen, best) = parts::best(&devices, policy, &run.of_policy(true), problems)?;
+        Ok(Best {
+            chosen,
+            tile: best.and_then(|best| candidates[best].1),
+            seconds: Some(seconds),
+        })
     }
 
     /// Checks that data of so many bytes fit in the memory of the machine's host, and in this

@@ -60,7 +60,7 @@ pub struct OpenDevices {
     /// What was left out, and why.
     pub notes: Vec<String>,
     times: Option<KeptTimes>,
-    tasks: Option<(String, KernelSeconds)>,
+    tasks: Option<(String, (KernelSeconds, Option<u64>))>,
     /// The machine's file, if the user has named it.
     #[cfg(feature = "models")]
     named: Option<MachineFile>,
@@ -260,16 +260,16 @@ impl OpenDevices {
         self.times.as_ref()?.run(row)
     }
 
-    /// The seconds of the tasks of the last run of this session, if they are those of this part.
-    /// Others are measured, which also makes the devices ready.
-    pub fn known_tasks(&self, row: &Row, part: &[usize]) -> Option<KernelSeconds> {
-        let (of, seconds) = self.tasks.as_ref()?;
-        (*of == row.of_tasks(part)).then(|| seconds.clone())
+    /// The seconds of the tasks of the last run of this session, and their tile, if they are those of
+    /// this part. Others are measured, which also makes the devices ready.
+    pub fn known_tasks(&self, row: &Row, part: &[usize]) -> Option<(KernelSeconds, Option<u64>)> {
+        let (of, known) = self.tasks.as_ref()?;
+        (*of == row.of_tasks(part)).then(|| known.clone())
     }
 
-    /// Notes the seconds of a part's tasks.
-    pub fn note_tasks(&mut self, row: &Row, part: &[usize], seconds: KernelSeconds) {
-        self.tasks = Some((row.of_tasks(part), seconds));
+    /// Notes the seconds of a part's tasks, and their tile if it is not the one that suits it.
+    pub fn note_tasks(&mut self, row: &Row, part: &[usize], tasks: (KernelSeconds, Option<u64>)) {
+        self.tasks = Some((row.of_tasks(part), tasks));
     }
 
     /// Notes a run on a part, which took so many seconds, or whose steps did with units so divided;

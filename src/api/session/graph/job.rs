@@ -317,7 +317,7 @@ impl Session {
                 let kept = || self.devices.known_tasks(row.as_ref()?, &all);
                 let seconds = match (sample, kept()) {
                     (Sample::Known(seconds), _) => seconds.clone(),
-                    (_, Some(seconds)) => seconds,
+                    (_, Some((seconds, _))) => seconds,
                     (Sample::Tasks(few), _) => (self.devices)
                         .without_data(|runtime| KernelSeconds::measure(runtime, few, stop))??,
                 };
@@ -338,7 +338,7 @@ impl Session {
         let times = match times {
             Some(times) => times,
             None if options.policy.needs_times() => {
-                times::measure(runtime, &job.graph, options.gpu_memory, 1, stop)?
+                times::measure(runtime, &job.graph, options.gpu_memory, 1, &|_| true, stop)?.0
             }
             None => KernelTimes::new(),
         };
@@ -416,7 +416,7 @@ impl Session {
             ..self.context(job.workload.clone())
         };
         if let (Some(row), Some(took), None) = (row, ran.took(), &lost) {
-            self.devices.note_tasks(&row, &all, seconds.clone());
+            self.devices.note_tasks(&row, &all, (seconds.clone(), None));
             self.devices.note(&row, &chosen, (took, Vec::new()), None);
         }
         context.notes.extend(chosen.note.into_iter().chain(lost));
@@ -605,7 +605,7 @@ fn choose(
         Some((part, problem))
     });
     let Some(engine) = tried else {
-        return Ok(parts::best(&devices, policy, of_policy, problems)?);
+        return Ok(parts::best(&devices, policy, of_policy, problems)?.0);
     };
     let untraced = Options {
         trace: false,
