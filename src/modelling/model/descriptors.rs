@@ -30,6 +30,9 @@ pub struct HostFigures {
     /// Bytes a second of all transfers between host memory and devices together; `None`
     /// where only links limit them.
     pub bus: Option<f64>,
+    /// The slowest direct way between two devices with memory of their own, if there is one
+    /// between any two.
+    pub direct: Option<LinkFigures>,
     /// Bytes a second of a copy by one core.
     pub core_bandwidth: f64,
     /// Operations a second of all cores, in the codelet's precision.
@@ -83,7 +86,10 @@ impl Descriptors {
         fp64: bool,
     ) -> Self {
         Self {
-            host: HostFigures::of(&machine.host, codelet, fp64),
+            host: HostFigures {
+                direct: LinkFigures::between_devices(machine),
+                ..HostFigures::of(&machine.host, codelet, fp64)
+            },
             device: device.map(|device| DeviceFigures::of(device, codelet, fp64)),
         }
     }
@@ -108,6 +114,7 @@ impl HostFigures {
             bandwidth: host.memory_bandwidth,
             shared_bandwidth: host.shared(),
             bus: host.bus_bandwidth,
+            direct: None,
             core_bandwidth: host.core_bandwidth,
             flops: host.flops.map(flops),
             launch_seconds: seconds(host.launch_overhead_ns),
@@ -140,6 +147,26 @@ impl DeviceFigures {
 }
 
 impl LinkFigures {
+    /// The slowest way between two devices' memories that passes by the host's, if there is one
+    /// between any two.
+    fn between_devices(machine: &MachineFile) -> Option<Self> {
+        let own = machine
+            .devices
+            .iter()
+            .filter(|d| !d.shares_host_memory)
+            .count();
+        let ways = machine.peers.iter().filter(|way| !way.through_host);
+        let slowest = ways
+            .clone()
+            .min_by(|one, other| one.bandwidth.total_cmp(&other.bandwidth));
+        let slowest = slowest.filter(|_| ways.count() == own * own.saturating_sub(1));
+        slowest.map(|way| Self {
+            h2d: way.bandwidth,
+            latency_seconds: seconds(way.latency_ns),
+            ..Self::default()
+        })
+    }
+
     fn of(link: &LinkSpec) -> Self {
         Self {
             h2d: link.h2d,

@@ -38,6 +38,24 @@ enum Form {
     Discrete(GridDivision),
 }
 
+/// What a device copies of its neighbours' units, and they of its own, at a barrier.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Exchange {
+    /// Sides of what it holds beyond which others compute: those whose units pass through the
+    /// host's memory, and those to which a direct way leads.
+    pub through_host: u64,
+    pub direct: u64,
+    /// Seconds of all devices' units on the bus, each way; `None` where nobody waits for the host.
+    pub bus: Option<f64>,
+}
+
+/// That of a device beside a pool.
+pub const WITH_POOL: Exchange = Exchange {
+    through_host: 1,
+    direct: 0,
+    bus: Some(0.0),
+};
+
 /// What a grid's units read of others.
 fn beside(work: &StepWork) -> Beside {
     Beside {
@@ -226,21 +244,27 @@ impl ConfiguredDevice {
     }
 
     /// Seconds of a step with these units, while host kernels or transfers run at
-    /// `flow` of their rate alone. `borders`: on how many sides of what it holds others
-    /// compute; 0 if no other device does, and all units are held.
-    pub fn seconds(&self, work: &StepWork, units: (u64, u64), flow: f64, borders: u64) -> f64 {
+    /// `flow` of their rate alone.
+    pub fn seconds(
+        &self,
+        work: &StepWork,
+        units: (u64, u64),
+        flow: f64,
+        exchange: &Exchange,
+    ) -> f64 {
         let (held, pooled) = units;
         if held + pooled == 0 {
             return 0.0;
         }
         let case = self.case(work, held, pooled);
         let alone = self.time.seconds(&case);
-        if flow < 1.0 && pooled > 0 {
-            return alone * self.slowed(&case, flow);
-        }
-        match pooled == 0 && self.has_own_memory() {
-            true => alone + self.barrier(&case, borders),
+        let slowed = match flow < 1.0 && pooled > 0 {
+            true => alone * self.slowed(&case, flow),
             false => alone,
+        };
+        match held > 0 {
+            true => slowed + self.exchange(&case, exchange),
+            false => slowed,
         }
     }
 
@@ -265,20 +289,32 @@ impl ConfiguredDevice {
         prior::seconds(&case, &shared) / prior::seconds(&case, self.time.descriptors())
     }
 
-    /// The cost of a barrier with other devices: the halo, and the completion's
-    /// latency. `case` holds everything by itself.
-    fn barrier(&self, case: &Case, borders: u64) -> f64 {
-        if borders == 0 {
-            return 0.0;
-        }
+    /// The cost of other devices: halos, what is computed twice, and the completion's latency.
+    /// `case` is that of the device by itself.
+    fn exchange(&self, case: &Case, exchange: &Exchange) -> f64 {
         let descriptors = self.time.descriptors();
-        let solo = prior::seconds(case, descriptors);
-        let mut beside = *case;
-        beside.work.units += borders;
-        if let DevicePart::Discrete { solo, .. } = &mut beside.part {
-            *solo = false;
+        let by_itself = prior::seconds(case, descriptors);
+        let beyond = |units: u64, waits: bool| {
+            let mut beside = *case;
+            beside.work.units += units;
+            if let DevicePart::Discrete { solo, .. } = &mut beside.part {
+                *solo &= !waits;
+            }
+            (prior::seconds(&beside, descriptors) - by_itself).max(0.0)
+        };
+        let halo = (HALO * u64::from(case.work.steps()) * case.work.unit_bytes) as f64;
+        let mut seconds = 0.0;
+        if let Some(way) = descriptors.host.direct.filter(|_| exchange.direct > 0) {
+            let copy = way.latency_seconds + halo / way.h2d;
+            seconds += beyond(exchange.direct, false) + exchange.direct as f64 * copy;
         }
-        (prior::seconds(&beside, descriptors) - solo).max(0.0)
+        if let Some(bus) = exchange.bus {
+            // The bus has the halos of all devices, then their edges.
+            let link = descriptors.device.and_then(|device| device.link);
+            let own = link.map_or(0.0, |link| exchange.through_host as f64 * halo / link.h2d);
+            seconds += beyond(exchange.through_host, true) + 2.0 * (bus - own).max(0.0);
+        }
+        seconds
     }
 
     /// Seconds that the engine takes to enqueue one command for it.
@@ -308,7 +344,7 @@ impl ConfiguredDevice {
             }
             (Form::Discrete(_), device) => {
                 let launch = device.map_or(0.0, |device| device.launch_seconds);
-                launch + self.barrier(&self.case(work, 1, 0), 1)
+                launch + self.exchange(&self.case(work, 1, 0), &WITH_POOL)
             }
         }
     }
@@ -331,34 +367,37 @@ impl ConfiguredDevice {
         if let Some(link) = descriptors.device.and_then(|device| device.link) {
             let device = descriptors.device.unwrap_or_default();
             let queues = self.division().map_or(1, |division| division.queues);
-            if device.copy_engines == 1 || queues == 1 {
-                return Flow {
-                    alone: link.h2d.max(link.d2h).min(host),
-                    own_limit: 1.0,
-                    is_transfers: true,
-                };
-            }
             let both = link.h2d + link.d2h;
+            let (alone, own_limit) = match device.copy_engines == 1 || queues == 1 {
+                true => (link.h2d.max(link.d2h).min(host), 1.0),
+                false => (both, (2.0 * link.both_ways / both).min(1.0)),
+            };
             return Flow {
-                alone: both,
-                own_limit: (2.0 * link.both_ways / both).min(1.0),
+                alone,
+                own_limit,
                 is_transfers: true,
+                commands: 1,
             };
         }
-        let kernel = self.seconds(work, (0, units), 1.0, 1) - self.overhead(work);
+        let kernel = self.seconds(work, (0, units), 1.0, &WITH_POOL) - self.overhead(work);
         // The cores keep a superstep's steps in their caches; other devices read and write
         // memory in each.
-        let passes = match descriptors.device {
-            Some(_) => f64::from(work.steps()),
-            None => 1.0,
+        let computed = match descriptors.device {
+            Some(_) => work.computed(units, 2 * self.case(work, 0, units).part.chunks()),
+            None => units,
         };
-        let traffic = passes * units as f64 * work.unit_traffic;
+        let traffic = computed as f64 * work.unit_traffic;
         let alone = match kernel > 0.0 {
             true => (traffic / kernel).min(host),
             false => host,
         };
         Flow {
             alone,
+            // Chunks of both lanes of a device run at once.
+            commands: match descriptors.device {
+                Some(_) => prior::LANES,
+                None => 1,
+            },
             own_limit: 1.0,
             is_transfers: false,
         }

@@ -1,6 +1,7 @@
 //! The division with which all devices finish together, found by bisection: the least
 //! time within which their curves compute all units.
 
+use super::configured::WITH_POOL;
 use super::step_model::{MemoryShares, StepModel};
 use crate::balance::StepPlan;
 use crate::balance::apportion::largest_remainder;
@@ -46,7 +47,7 @@ impl Curves {
         let work = &model.work;
         let devices = (model.workers.iter())
             .map(|worker| {
-                let seconds = |held, pooled| worker.seconds(work, (held, pooled), 1.0, 1);
+                let seconds = |held, pooled| worker.seconds(work, (held, pooled), 1.0, &WITH_POOL);
                 if !worker.has_own_memory() {
                     let at = points(&POOL_POINTS, work.units);
                     return DeviceCurves {

@@ -1,10 +1,11 @@
 //! A step on the devices of a run under one configuration: the forecast for a plan.
 
-use super::configured::ConfiguredDevice;
+use super::configured::{ConfiguredDevice, Exchange, WITH_POOL};
 use super::divide::{Curves, DivisionSearch, Participants};
 use crate::balance::StepPlan;
+use crate::balance::parts::parts;
 use crate::balance::pdawl::{Expected, Forecast, Planner};
-use crate::model::case::StepWork;
+use crate::model::case::{HALO, StepWork};
 use crate::runtime::sim::bandwidth_sharing::Filling;
 
 /// The fraction of its own rate at which each device's kernels or transfers use the
@@ -29,6 +30,8 @@ pub struct StepModel {
     /// units.
     flows: Vec<Flow>,
     shared: Shared,
+    /// Whether devices copy from one to another by direct ways.
+    is_direct: bool,
 }
 
 impl StepModel {
@@ -43,6 +46,7 @@ impl StepModel {
                 memory: host.shared_bandwidth,
                 bus: host.transfers(),
             },
+            is_direct: host.direct.is_some(),
             overhead,
             flows,
             workers,
@@ -89,14 +93,7 @@ impl StepModel {
     fn ends(&self, plan: &StepPlan, shares: &MemoryShares, slowdown: &[f64]) -> Vec<f64> {
         let all = 0..self.workers.len();
         let solo = plan.held.contains(&self.work.units);
-        // The pool lies below what devices hold, which they do in their order.
-        let borders = |d: usize| {
-            let pool = plan.pooled.iter().any(|units| *units > 0);
-            let holds = |units: &u64| *units > 0;
-            let below = pool || plan.held[..d].iter().any(holds);
-            let above = plan.held[d + 1..].iter().any(holds);
-            u64::from(below) + u64::from(above)
-        };
+        let exchanges = self.exchanges(plan);
         let streams = |d: usize| self.workers[d].has_own_memory();
         let streaming = || all.clone().filter(|d| streams(*d) && plan.pooled[*d] > 0);
         let seconds = |d: usize, flow: f64| {
@@ -106,7 +103,7 @@ impl StepModel {
                 _ if slowdown[d].is_infinite() => f64::INFINITY,
                 _ => {
                     let worker = &self.workers[d];
-                    let mut seconds = worker.seconds(&self.work, units, flow, borders(d));
+                    let mut seconds = worker.seconds(&self.work, units, flow, &exchanges[d]);
                     if streams(d) {
                         seconds *= worker.crowded(&self.work, units, streaming().count());
                     }
@@ -148,6 +145,30 @@ impl StepModel {
             }
         }
         ends
+    }
+
+    /// What each device exchanges with others.
+    fn exchanges(&self, plan: &StepPlan) -> Vec<Exchange> {
+        let holds = |units: &u64| *units > 0;
+        let pool = plan.pooled.iter().any(holds);
+        let holding = plan.held.iter().filter(|held| holds(held)).count() as u64;
+        let borders = 2 * holding.saturating_sub(1);
+        let by_host = if self.is_direct { 0 } else { borders } + u64::from(pool);
+        let halo = HALO * u64::from(self.work.steps()) * self.work.unit_bytes;
+        let bus = (by_host > 0).then_some((by_host * halo) as f64 / self.shared.bus);
+        // The pool lies below what devices hold, which they do in their order.
+        let of = |d: usize| {
+            let below = plan.held[..d].iter().any(holds);
+            let above = plan.held[d + 1..].iter().any(holds);
+            let holders = u64::from(below) + u64::from(above);
+            let direct = if self.is_direct { holders } else { 0 };
+            Exchange {
+                through_host: holders - direct + u64::from(pool && !below),
+                direct,
+                bus,
+            }
+        };
+        (0..self.workers.len()).map(of).collect()
     }
 
     /// Seconds from the begin of a step until pools get their first chunk: the engine
@@ -198,7 +219,7 @@ impl StepModel {
         let (worker, work) = (&self.workers[d], &self.work);
         let overhead = self.overhead[d];
         let rate = |units: (u64, u64), flow: f64| {
-            let took = worker.seconds(work, units, flow, 1) - overhead;
+            let took = worker.seconds(work, units, flow, &WITH_POOL) - overhead;
             let units = (units.0 + units.1) as f64;
             (took > 0.0 && units > 0.0).then(|| units / took / slowdown[d])
         };
@@ -261,6 +282,8 @@ pub struct Flow {
     pub own_limit: f64,
     /// Whether it is of transfers, which use the bus.
     pub is_transfers: bool,
+    /// Commands that run at once, each of which could use all of it.
+    pub commands: u32,
 }
 
 /// What flows share.
@@ -279,13 +302,20 @@ pub fn shares(shared: Shared, flows: &[Flow]) -> Vec<f64> {
     for (link, flow) in flows.iter().enumerate() {
         filling.resource(flow.own_limit * flow.alone);
         let bus = flow.is_transfers.then_some((1, flow.alone));
-        filling.flow(
-            [(0, flow.alone), (link + 2, flow.alone)]
-                .into_iter()
-                .chain(bus),
-        );
+        for _ in 0..flow.commands {
+            filling.flow(
+                [(0, flow.alone), (link + 2, flow.alone)]
+                    .into_iter()
+                    .chain(bus),
+            );
+        }
     }
-    filling.fill().to_vec()
+    let mut each = filling.fill().iter();
+    let of = |flow: &Flow| {
+        let all: f64 = each.by_ref().take(flow.commands as usize).sum();
+        all.min(1.0)
+    };
+    flows.iter().map(of).collect()
 }
 
 /// Corrections of a division by its exact prediction: curves are straight between their
@@ -330,8 +360,8 @@ impl StepPlanner {
         &self.model.work
     }
 
-    /// The sets of participants to compare: each device by itself first, then several;
-    /// without streams first.
+    /// The sets of participants to compare: each device by itself first, then several, of which
+    /// fewer exchange less; without streams first.
     fn participant_sets(&self, slowdown: &[f64]) -> Vec<Participants> {
         let count = self.model.workers.len();
         let own = |d: usize| self.model.workers[d].has_own_memory();
@@ -356,16 +386,19 @@ impl StepPlanner {
         for lone in 0..count {
             add(&|d| d == lone, &|_| true);
         }
-        add(&|d| !own(d), &|_| false);
-        add(&own, &|_| false);
-        add(&|_| true, &|_| false);
-        for lone in (0..count).filter(|d| own(*d)) {
+        let (devices, others): (Vec<usize>, Vec<usize>) = (0..count).partition(|d| own(*d));
+        let parts = parts(&devices, &others, |_, _| true);
+        for part in &parts {
+            add(&|d| part.contains(&d), &|_| false);
+        }
+        for lone in devices {
             add(&|d| !own(d) || d == lone, &|_| false);
             add(&|d| !own(d) || d == lone, &|_| true);
             add(&|_| true, &|d| d == lone);
         }
-        add(&own, &|_| true);
-        add(&|_| true, &|_| true);
+        for part in &parts {
+            add(&|d| part.contains(&d), &|_| true);
+        }
         participant_sets
     }
 
@@ -431,6 +464,7 @@ mod tests {
             alone,
             own_limit,
             is_transfers: false,
+            commands: 1,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::model::case::{Case, Derived, DevicePart, HALO, Superstep, tiles};
 use crate::model::descriptors::{Descriptors, DeviceFigures, HostFigures};
 
 /// Chunks that are under way at once: one runs, one follows.
-const LANES: f64 = 2.0;
+pub const LANES: u32 = 2;
 
 /// The busy workers of a pool while a chunk of `units` runs by itself. A superstep is not cut
 /// at units, and all of them take part.
@@ -86,7 +86,7 @@ pub fn pool(case: &Case, workers: u32, host: &HostFigures, flow: f64) -> (f64, f
         // One chunk after the other: each after its overhead, or when the driver has
         // seen the end of the chunk whose lane it takes.
         let full = kernel(chunk, one);
-        let period = (host.launch_seconds + full).max((each + full) / LANES);
+        let period = (host.launch_seconds + full).max((each + full) / f64::from(LANES));
         (chunks - 1.0).max(0.0) * period + end
     };
     let all = units as f64;
@@ -113,7 +113,7 @@ pub fn shared(
     // Kernels of both lanes share the device: they run at once, end at once,
     // and nothing runs until the next two have begun.
     let idle = device.enqueue_seconds + device.launch_seconds + device.completion_seconds;
-    let rounds = (chunks / LANES).ceil();
+    let rounds = (chunks / f64::from(LANES)).ceil();
     (compute, memory, 0.0, compute.max(memory) + rounds * idle)
 }
 

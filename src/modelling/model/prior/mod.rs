@@ -30,7 +30,7 @@ use super::case::{Case, DevicePart};
 use super::descriptors::Descriptors;
 
 pub use discrete::ProductTerms;
-pub use host::GridTerms;
+pub use host::{GridTerms, LANES};
 
 /// A step's time and what it is made of, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
