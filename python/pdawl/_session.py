@@ -107,8 +107,8 @@ class Session:
     ) -> Run:
         """A Jacobi stencil on a grid of 2 or 3 axes, float32 or float64, in place.
 
-        `superstep` steps are between two barriers; with "auto" as many as the machine's file
-        predicts to be fastest.
+        `superstep` steps are between two barriers; with "auto" as many as were fastest in
+        earlier runs, or as the machine's file predicts to be.
         """
         grid = _arrays.checked("grid", grid, ("float32", "float64"), True)
         options = {

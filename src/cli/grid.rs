@@ -68,7 +68,8 @@ pub struct Grid {
     /// Steps between two barriers: a device computes its units, and halos as wide as so many
     /// steps need, before anything moves
     ///
-    /// auto chooses the number as the machine's file predicts (pdawl machine save).
+    /// auto chooses the number that was fastest in earlier runs, or that the machine's file predicts
+    /// to be (pdawl machine save).
     #[arg(long, value_name = "K|auto", default_value = "1", value_parser = superstep)]
     superstep: Superstep,
 

@@ -121,7 +121,8 @@ pub struct Outcome {
 impl Outcome {
     /// Median seconds of a step; `None` without steps.
     pub fn median_step(&self) -> Option<f64> {
-        let mut seconds: Vec<f64> = self.steps.iter().map(|s| s.seconds).collect();
+        let each = |of: &StepRecord| of.seconds / f64::from(of.steps.max(1));
+        let mut seconds: Vec<f64> = self.steps.iter().map(each).collect();
         seconds.sort_by(f64::total_cmp);
         seconds.get(seconds.len() / 2).copied()
     }

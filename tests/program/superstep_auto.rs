@@ -43,11 +43,11 @@ fn an_adaptive_run_begins_with_the_plan() {
 #[test]
 fn the_note_names_devices_that_rest() {
     let home = Home::new();
-    let run = "run stencil --machine h200 --size 400 --dims 3 --steps 32 --superstep auto";
+    let run = "run stencil --machine laptop --size 400 --dims 3 --steps 32 --superstep auto";
     let says = |options: &str| {
         let report = home.json(&format!("{run} {options}"));
-        report["notes"].to_string().contains("with a part for host")
+        report["notes"].to_string().contains("with a part for gpu0")
     };
     assert!(says("--adaptive"));
-    assert!(!says("--strategy gpu"));
+    assert!(!says("--strategy cpu"));
 }

@@ -111,7 +111,7 @@ pub struct StencilRun<'a> {
     session: &'a mut Session,
     grid: GridMut<'a>,
     steps: u32,
-    /// Steps between two barriers; `None`: as the machine's file predicts to be fastest.
+    /// Steps between two barriers; `None`: as many as are fastest.
     superstep: Option<u32>,
     coefficients: Option<Vec<f64>>,
     until: Option<(f64, u32)>,
@@ -169,8 +169,8 @@ impl<'a> StencilRun<'a> {
         }
     }
 
-    /// As many steps between two barriers as the machine's file predicts to be fastest
-    /// (`pdawl machine save`), as `--superstep auto` does.
+    /// As many steps between two barriers as were fastest in earlier runs, or as the machine's file
+    /// predicts to be (`pdawl machine save`), as `--superstep auto` does.
     ///
     /// ```
     /// use pdawl::session::{Grid, Session};

@@ -439,7 +439,9 @@ impl<'r, 'w> RunState<'r, 'w> {
         outcome.change = form.change();
         outcome.notes.extend(form.notes());
         outcome.losses = std::mem::take(&mut context.losses);
-        outcome.considered = self.balancer.considered();
+        let steps = f64::from(self.options.supersteps.size());
+        let considered = self.balancer.considered().into_iter();
+        outcome.considered = considered.map(|(part, of)| (part, of / steps)).collect();
         outcome.model = self.balancer.account();
         Ok(self.outcome)
     }

@@ -10,7 +10,6 @@ use crate::machine::{Device, Fingerprint, RuntimeKind};
 use crate::profile::kernels::{KernelProfiles, KernelProfilesError, path_of_user};
 use crate::runtime::select::{Libraries, fingerprint, libraries};
 use crate::runtime::{Comparison, Runtime};
-use crate::session::rows::{KnownRun, Row};
 
 /// Names what is to be kept of runs: nothing if it is `off`.
 const ROWS: &str = "PDAWL_ROWS";
@@ -93,9 +92,9 @@ impl KeptTimes {
         kept
     }
 
-    /// What is known of runs like this one.
-    pub fn run(&self, row: &Row) -> Option<KnownRun> {
-        self.reads_rows.then(|| row.known(&self.profiles)).flatten()
+    /// What is known of earlier runs.
+    pub fn earlier(&self) -> Option<&KernelProfiles> {
+        self.reads_rows.then_some(&self.profiles)
     }
 
     /// The links of devices and copies between them, measured now if a device's is not known yet.

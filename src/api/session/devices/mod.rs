@@ -27,6 +27,7 @@ use super::rows::{KnownRun, Row};
 use super::specified::every;
 use crate::engine::graph::kernel_seconds::KernelSeconds;
 use crate::engine::measure::Ways;
+use crate::profile::kernels::KernelProfiles;
 use kept_times::KeptTimes;
 use real::RealDevices;
 
@@ -255,9 +256,14 @@ impl OpenDevices {
         }
     }
 
+    /// What is known of earlier runs.
+    pub fn earlier(&self) -> Option<&KernelProfiles> {
+        self.times.as_ref()?.earlier()
+    }
+
     /// What is known of runs like this one.
     pub fn known(&self, row: &Row) -> Option<KnownRun> {
-        self.times.as_ref()?.run(row)
+        row.known(self.earlier()?)
     }
 
     /// The seconds of the tasks of the last run of this session, and their tile, if they are those of

@@ -6,6 +6,7 @@
 //! [`DividedRun::run`] runs it, as often as it is called. `oracle` searches for the best shares,
 //! and `singles` compares a simulated run with single devices.
 
+mod known;
 mod memory;
 mod oracle;
 #[cfg(feature = "models")]
@@ -25,7 +26,7 @@ use super::parts::{self, Chosen as ChosenPart, Expected};
 use super::rows::{KnownRun, Row};
 use super::{Error, FaultSpec, Run, Running, Session};
 use crate::balance::strategy::Shares;
-use crate::balance::{Balancer, Dawl, Setup, StepPlan, Strategy};
+use crate::balance::{Balancer, Dawl, Setup, Strategy};
 use crate::codelet::Precision;
 use crate::engine::Outcome;
 use crate::engine::corun::kernel::{SliceTrials, examine};
@@ -120,7 +121,7 @@ impl ModelChoice {
 pub struct Divided {
     pub work: Work,
     pub supersteps: Supersteps,
-    /// Whether the machine's file says how many steps are between two barriers.
+    /// Whether earlier runs or the machine's file say how many steps are between two barriers.
     pub plans_supersteps: bool,
     /// Whether a cost model says which rows of a matrix the host may have first.
     pub plans_irregular: bool,
@@ -177,6 +178,12 @@ impl Divided {
         }
     }
 
+    /// Whether it is run as such runs are by default.
+    fn is_usual(&self) -> bool {
+        let is_open = matches!(self.sharing, Sharing::Default | Sharing::Adaptive);
+        is_open && self.faults.is_empty() && !self.model.is_named()
+    }
+
     /// The workload, for reports.
     pub fn described(&self) -> Workload {
         let ((file, seed), steps) = (&self.origin, self.supersteps.steps());
@@ -213,6 +220,8 @@ struct Plans {
     notes: Vec<String>,
     /// How devices stream under other strategies.
     stream: Stream,
+    /// Other numbers of steps between two barriers, and what they should take.
+    others: Vec<(u32, Expected)>,
 }
 
 /// Without cost models nothing is planned.
@@ -221,13 +230,18 @@ mod planned {
     use super::{Device, Divided, Error, OpenDevices, Plans, Stream};
     use crate::balance::StrategyError;
 
-    pub fn plans(_: &mut Divided, _: &OpenDevices, _: &[Device]) -> Result<Plans, Error> {
+    pub fn plans(_: &mut Divided, _: &OpenDevices, _: &[Device], _: bool) -> Result<Plans, Error> {
         Ok(Plans {
             plan: Err(StrategyError::NoModel.into()),
             note: None,
             notes: Vec::new(),
             stream: Stream::default(),
+            others: Vec::new(),
         })
+    }
+
+    pub fn has_file(_: &OpenDevices) -> bool {
+        false
     }
 }
 
@@ -277,7 +291,8 @@ impl Session {
             }
             false => self.devices().to_vec(),
         };
-        let plans = planned::plans(&mut divided, &self.devices, &devices)?;
+        let is_known = known::set_superstep(&mut divided, &self.devices, &devices);
+        let plans = planned::plans(&mut divided, &self.devices, &devices, is_known)?;
         let steps = divided.supersteps.count();
         self.devices.inject(&divided.faults, &devices, steps)?;
         let kinds: Vec<DeviceKind> = devices.iter().map(|device| device.kind).collect();
@@ -290,6 +305,10 @@ impl Session {
         notes.extend(plans.notes);
         let on = (&devices[..], list.as_deref());
         let alone = self.alone(&mut divided, on, stop, &mut notes)?;
+        let row = divided.is_usual().then(|| known::row(&divided, &devices));
+        let superstep = divided.supersteps.size();
+        let row = row.map(|row| row.with_superstep(superstep, plans.others));
+        let is_measured = (row.as_ref()).is_some_and(|row| self.devices.known(row).is_some());
         let (chosen, note) = match (alone, &divided.sharing) {
             (Some(device), _) => (Chosen::Alone(device), None),
             (None, Sharing::Own(name, make)) => (Chosen::Own(name.clone(), Arc::clone(make)), None),
@@ -297,6 +316,8 @@ impl Session {
             (None, Sharing::Default | Sharing::Adaptive) => {
                 let (strategy, note) = match &divided.work {
                     Work::Kernel { user, .. } => of_kernel(user, &divided.sharing, &kinds),
+                    // What was measured of supersteps outranks their plan.
+                    _ if superstep > 1 && is_measured => (Strategy::Dawl, None),
                     _ if plans.plan.is_ok() => (Strategy::Pdawl, None),
                     _ => (Strategy::Dawl, plans.note),
                 };
@@ -308,12 +329,6 @@ impl Session {
             (Chosen::By(Strategy::Pdawl), Err(missing)) => return Err(missing),
             (_, plan) => plan,
         };
-        let is_open = matches!(divided.sharing, Sharing::Default | Sharing::Adaptive);
-        let is_usual = is_open && divided.faults.is_empty() && !divided.model.is_named();
-        let row = is_usual.then(|| {
-            let of = (divided.gpu_memory, divided.work.source());
-            Row::of(&divided.described(), &format!("{of:?}"), &devices)
-        });
         let options = Options {
             tolerance: divided.tolerance,
             gpu_memory: divided.gpu_memory,
@@ -390,7 +405,7 @@ impl Session {
 
     /// How the steps of a product are divided that stays open, and how devices stream.
     pub(super) fn division(&self, divided: &mut Divided) -> Result<(MakeBalancer, Stream), Error> {
-        let plans = planned::plans(divided, &self.devices, self.devices())?;
+        let plans = planned::plans(divided, &self.devices, self.devices(), false)?;
         let or_dawl = |made: Result<Box<dyn Balancer>, Error>, setup: &Setup| {
             made.unwrap_or_else(|_| Box::new(Dawl::new(setup)))
         };
@@ -448,20 +463,6 @@ fn of_kernel(
     }
 }
 
-/// DAWL, which begins with what is known of earlier runs.
-fn begun(setup: &Setup, known: &KnownRun) -> Box<dyn Balancer> {
-    let (held, pooled) = known
-        .units
-        .iter()
-        .map(|[held, pooled]| (*held, *pooled))
-        .unzip();
-    let plan = StepPlan { held, pooled };
-    Box::new(match plan.suits(setup) {
-        true => Dawl::resuming(setup, plan),
-        false => Dawl::new(setup).among(&known.part),
-    })
-}
-
 impl DividedRun<'_> {
     /// What is run, as far as it was planned and found out.
     pub fn divided(&self) -> &Divided {
@@ -490,7 +491,7 @@ impl DividedRun<'_> {
         let mut outcome = match (&self.chosen, &known) {
             (Chosen::By(Strategy::Oracle), _) => self.run_best(stop, progress)?,
             (Chosen::By(Strategy::Dawl), Some(known)) => {
-                let make = |setup: &Setup| Ok(begun(setup, known));
+                let make = |setup: &Setup| Ok(known::begun(setup, known));
                 let mut outcome = self.corun(make, self.options, None, stop, progress)?;
                 outcome.notes.push(known.note(&self.devices, " a step"));
                 outcome
@@ -532,48 +533,6 @@ impl DividedRun<'_> {
         };
         let make = |setup: &Setup| Ok(strategy.build(setup)?);
         self.corun(make, self.options, None, stop, progress)
-    }
-
-    /// Notes what the steps took and how they were divided, and which part was expected to be
-    /// faster than all devices.
-    fn note_row(&mut self, outcome: &mut Outcome, began: Option<&[usize]>) {
-        let Some(last) = outcome.steps.last() else {
-            return;
-        };
-        let units = last
-            .devices
-            .iter()
-            .map(|did| [did.held, did.units - did.held]);
-        let units: Vec<[u64; 2]> = units.collect();
-        let part: Vec<usize> = (0..units.len())
-            .filter(|d| last.devices[*d].units > 0)
-            .collect();
-        let expected = std::mem::take(&mut outcome.considered).into_iter();
-        let expected: Vec<Expected> = expected
-            .map(|(part, seconds)| Expected { part, seconds })
-            .collect();
-        let of = |devices: &[usize]| {
-            let mut expected = expected.iter();
-            let of = expected.find(|of| of.part == devices);
-            of.map(|of| of.seconds)
-        };
-        let all: Vec<usize> = (0..units.len()).collect();
-        if let (Some(best), Some(on_all), true) = (of(&part), of(&all), part.len() < all.len()) {
-            let seconds = [Some(best), Some(on_all)];
-            let note = parts::note(&self.devices, &part, seconds, "a step expected");
-            outcome.notes.push(note);
-        }
-        let is_whole = !outcome.interrupted && outcome.losses.is_empty();
-        let row = (self.row.as_ref()).filter(|row| is_whole && row.is_on(&self.devices));
-        if let (Some(row), Some(seconds)) = (row, outcome.median_step()) {
-            let chosen = ChosenPart {
-                part,
-                expected,
-                note: None,
-            };
-            let devices = &mut self.session.devices;
-            devices.note(row, &chosen, (seconds, units), began);
-        }
     }
 
     /// One run of the engine.

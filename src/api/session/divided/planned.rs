@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
-use super::{Divided, Error, ModelChoice, Plan, Plans, Sharing, Work};
+use super::{Divided, Error, Expected, ModelChoice, Plan, Plans, Sharing, Work};
 use crate::balance::Strategy;
 use crate::engine::corun::Stream;
 use crate::machine::{Device, MachineFile};
 use crate::model::StepWork;
-use crate::model::planner::{are_fixed, physical, plan_supersteps};
+use crate::model::planner::{are_fixed, physical, plan_supersteps, superstep_sizes};
 use crate::model::serving::{ModelSearch, NoModel, ServingModel, StreamBuffers};
 use crate::session::OpenDevices;
+use crate::session::rows::near;
 use crate::workload::Divisible;
 
 /// Fractions of irregular rows that are tried besides the given one.
@@ -27,6 +28,7 @@ pub fn plans(
     divided: &mut Divided,
     opened: &OpenDevices,
     devices: &[Device],
+    is_known: bool,
 ) -> Result<Plans, Error> {
     let unwanted = matches!(divided.model, ModelChoice::None);
     if unwanted && !divided.plans_supersteps {
@@ -35,20 +37,31 @@ pub fn plans(
             note: None,
             notes: Vec::new(),
             stream: Stream::default(),
+            others: Vec::new(),
         });
     }
     let file = opened.file();
     let (mut notes, mut stream, mut of_file) = (Vec::new(), Stream::default(), None);
+    let mut others = Vec::new();
     if divided.plans_supersteps {
-        let note = match supersteps(divided, file.as_deref(), devices) {
-            Ok((planned, note)) => {
+        let planned = supersteps(divided, file.as_deref(), devices, is_known);
+        let (size, steps) = (divided.supersteps.size(), divided.supersteps.steps());
+        let how = match &planned {
+            _ if is_known => "as earlier runs tell",
+            Ok((_, _, how)) => how,
+            Err(why) => &format!("since {why}"),
+        };
+        notes.push(format!(
+            "--superstep auto: {size} of {steps} steps between two barriers, {how}"
+        ));
+        if let Ok((planned, of_others, _)) = planned {
+            others = of_others;
+            // Single steps are those of all runs.
+            if size > 1 {
                 stream = planned.plan.stream;
                 of_file = Some(planned);
-                note
             }
-            Err(why) => format!("--superstep auto: a barrier after each step, since {why}"),
-        };
-        notes.push(note);
+        }
     }
     let codelet = divided.work.divisible().codelet().name.clone();
     let (fp64, work) = (divided.work.divisible().fp64(), &divided.work);
@@ -96,6 +109,7 @@ pub fn plans(
         note,
         notes,
         stream,
+        others,
     })
 }
 
@@ -130,14 +144,21 @@ pub fn step(work: &Work, superstep: u32) -> Result<StepWork, String> {
     }
 }
 
-/// Sets the steps between two barriers as the machine's file predicts them to be fastest, and
-/// returns the plan of a superstep. The error says why each step has a barrier.
+/// Whether a file describes the machine.
+pub fn has_file(opened: &OpenDevices) -> bool {
+    opened.file().is_some()
+}
+
+/// Sets the steps between two barriers as the machine's file predicts them to be fastest unless they
+/// are known, and returns the plan of a superstep, what others should take, and a note. The error
+/// says why there is none.
 fn supersteps(
     divided: &mut Divided,
     file: Option<&MachineFile>,
     devices: &[Device],
-) -> Result<(ServingModel, String), String> {
-    let file = file.ok_or("no file describes this machine (pdawl machine save)")?;
+    is_known: bool,
+) -> Result<(ServingModel, Vec<(u32, Expected)>, String), String> {
+    let file = file.ok_or("nothing is known of such runs yet")?;
     let Work::Stencil(stencil) = &divided.work else {
         return Err("only grids have supersteps".to_owned());
     };
@@ -149,21 +170,40 @@ fn supersteps(
     let of = (codelet.name.as_ref(), fp64);
     let candidates =
         physical(file, devices, of, divided.gpu_memory).map_err(|error| error.to_string())?;
-    let plan = plan_supersteps(stencil, &candidates, strategy, divided.supersteps);
-    let (size, plan) = plan.ok_or("no device of the strategy has enough memory")?;
-    let steps = divided.supersteps.steps();
-    let mut note = format!(
-        "--superstep auto: {size} of {steps} steps between two barriers, as the machine's file \
-         predicts"
-    );
-    let resting = plan.resting();
-    if !are_fixed(strategy) && !resting.is_empty() {
-        let resting = resting.join(", ");
+    let (supersteps, longest) = (divided.supersteps, divided.supersteps.period());
+    let sizes = match is_known {
+        true => vec![supersteps.size()],
+        false => superstep_sizes(longest),
+    };
+    let all = plan_supersteps(stencil, &candidates, strategy, (supersteps, &sizes));
+    let few = "no device of the strategy has enough memory";
+    let (size, plan) = all
+        .first()
+        .map(|best| (best.size, best.plan.clone()))
+        .ok_or(few)?;
+    let near = near(size, longest);
+    let compared = all
+        .iter()
+        .filter(|of| of.size == size || near.contains(&of.size));
+    let others = compared.map(|of| {
+        (
+            of.size,
+            Expected {
+                part: of.plan.working(),
+                seconds: of.seconds,
+            },
+        )
+    });
+    let others = others.collect();
+    let mut note = "as the machine's file predicts".to_owned();
+    let resting = plan.resting().join(", ");
+    if size > 1 && !are_fixed(strategy) && !resting.is_empty() {
         note += &format!("; a superstep would take longer with a part for {resting}");
     }
     let work = StepWork::of_superstep(stencil, size);
     divided.supersteps = divided.supersteps.with_size(size);
-    Ok((ServingModel::of_machine(file, work, candidates, plan), note))
+    let model = ServingModel::of_machine(file, work, candidates, plan);
+    Ok((model, others, note))
 }
 
 /// Chooses the fraction of a matrix's rows that counts as irregular, if the model shares the work

@@ -11,7 +11,7 @@
 //!   device alone, several, with and without streams) and is the
 //!   [`Planner`](crate::balance::pdawl::Planner) that a balancer asks again
 //!   when devices turn out slower;
-//! * [`plan_supersteps`] chooses the steps between two barriers;
+//! * [`plan_supersteps`] compares numbers of steps between two barriers;
 //! * [`plan`] also searches what is fixed for a run, and follows strategies whose shares
 //!   never change; [`predict_run`] predicts how long
 //!   a run takes.
@@ -30,7 +30,10 @@ mod tests;
 
 pub use candidate::{CandidateDevice, CandidateError, MemoryKind, ModelledMachine, physical};
 pub use configured::ConfiguredDevice;
-pub use search::{are_fixed, plan, plan_by, plan_supersteps, plan_with_all_cores};
+pub use search::{
+    PlannedSupersteps, are_fixed, plan, plan_by, plan_supersteps, plan_with_all_cores,
+    superstep_sizes,
+};
 pub use step_model::StepPlanner;
 
 use self::search::{chunks, configured, divided, queues};
@@ -64,6 +67,13 @@ impl RunPlan {
         let devices = self.devices.iter().enumerate();
         let resting = devices.filter(|(d, _)| held[*d] + pooled[*d] == 0);
         resting.map(|(_, name)| name.as_str()).collect()
+    }
+
+    /// Places of the devices that have a part in it.
+    pub fn working(&self) -> Vec<usize> {
+        let StepPlan { held, pooled } = &self.forecast.plan;
+        let all = 0..held.len();
+        all.filter(|d| held[*d] + pooled[*d] > 0).collect()
     }
 
     /// The planner of the steps of a run with this configuration, on the same

@@ -270,57 +270,55 @@ pub fn divided(
 /// computed twice is certain, and what is saved is not.
 const SUPERSTEP_WORTH_IT: f64 = 0.99;
 
-/// Plans a run of steps of a grid by a strategy: the steps between two barriers, as many as the
-/// supersteps' period allows, and the plan of a superstep of them. `None` if no device can do
-/// anything, or one that the strategy needs is missing.
+/// A number of steps between two barriers, the seconds of a step of a run on average, and the plan of
+/// its first superstep.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlannedSupersteps {
+    pub size: u32,
+    pub seconds: f64,
+    pub plan: RunPlan,
+}
+
+/// Plans a run of steps of a grid by a strategy with each of these sizes of supersteps; the best is
+/// the first. There is none if no device can do anything, or one that the strategy needs is missing.
 pub fn plan_supersteps(
     grid: &dyn Grid,
     candidates: &[CandidateDevice],
     strategy: &Strategy,
-    steps: Supersteps,
-) -> Option<(u32, RunPlan)> {
-    let of = |size| of(grid, candidates, strategy, steps.with_size(size));
-    let mut best = of(1)?;
-    for size in sizes(steps.period()) {
-        let Some(other) = of(size) else {
-            continue;
-        };
-        let worth_it = if best.1 == 1 { SUPERSTEP_WORTH_IT } else { 1.0 };
-        if other.0 < worth_it * best.0 {
-            best = other;
+    (steps, sizes): (Supersteps, &[u32]),
+) -> Vec<PlannedSupersteps> {
+    let plan = |steps| plan_by(strategy, &StepWork::of_superstep(grid, steps), candidates);
+    let of = |size: &u32| {
+        let supersteps = steps.with_size(*size);
+        let (size, first) = (supersteps.size(), plan(supersteps.size())?);
+        let mut seconds = 0.0;
+        for (length, count) in supersteps.lengths() {
+            let each = match length == size {
+                true => first.forecast.step_seconds,
+                false => plan(length)?.forecast.step_seconds,
+            };
+            seconds += f64::from(count) * each;
         }
-    }
-    Some((best.1, best.2))
-}
-
-/// Seconds of all supersteps, their size, and the plan of the first one.
-fn of(
-    grid: &dyn Grid,
-    candidates: &[CandidateDevice],
-    strategy: &Strategy,
-    supersteps: Supersteps,
-) -> Option<(f64, u32, RunPlan)> {
-    let seconds = |steps: u32| {
-        let plan = plan_by(strategy, &StepWork::of_superstep(grid, steps), candidates)?;
-        Some((plan.forecast.step_seconds, plan))
+        Some(PlannedSupersteps {
+            size,
+            seconds: seconds / f64::from(steps.steps()),
+            plan: first,
+        })
     };
-    let (first, plan) = seconds(supersteps.size())?;
-    let mut all = 0.0;
-    for (length, count) in supersteps.lengths() {
-        let each = match length == supersteps.size() {
-            true => first,
-            false => seconds(length)?.0,
-        };
-        all += f64::from(count) * each;
-    }
-    Some((all, supersteps.size(), plan))
+    let mut all: Vec<PlannedSupersteps> = sizes.iter().filter_map(of).collect();
+    let worth = |planned: &PlannedSupersteps| match planned.size {
+        1 => SUPERSTEP_WORTH_IT * planned.seconds,
+        _ => planned.seconds,
+    };
+    all.sort_by(|one, other| worth(one).total_cmp(&worth(other)));
+    all
 }
 
-/// The sizes that are tried: up to 8 each one, then so that each differs by an eighth or more
+/// The sizes of supersteps that are compared: up to 8 each one, then so that each differs by an eighth or more
 /// from the one before, and only those that divide the steps most evenly.
-fn sizes(steps: u32) -> Vec<u32> {
+pub fn superstep_sizes(steps: u32) -> Vec<u32> {
     let mut sizes: Vec<u32> = Vec::new();
-    let mut size = 2;
+    let mut size = 1;
     while size <= steps {
         // As many supersteps, none of which is longer than it must be.
         sizes.push(steps.div_ceil(steps.div_ceil(size)));
@@ -330,7 +328,6 @@ fn sizes(steps: u32) -> Vec<u32> {
         }
     }
     sizes.push(steps);
-    sizes.retain(|size| *size > 1);
     sizes.dedup();
     sizes
 }
@@ -356,13 +353,25 @@ mod tests {
         std::iter::once(host).chain(gpus).collect()
     }
 
+    /// The best number of steps between two barriers, and its plan.
+    fn best(
+        size: u64,
+        candidates: &[CandidateDevice],
+        strategy: &Strategy,
+        steps: Supersteps,
+    ) -> Option<(u32, RunPlan)> {
+        let sizes = superstep_sizes(steps.period());
+        let all = plan_supersteps(&grid(size), candidates, strategy, (steps, &sizes));
+        all.into_iter().next().map(|best| (best.size, best.plan))
+    }
+
     #[test]
     fn sizes_are_those_that_differ() {
-        assert!(sizes(1).is_empty());
-        assert_eq!(sizes(2), [2]);
-        assert_eq!(sizes(7), [2, 3, 4, 7]);
-        assert_eq!(sizes(30), [2, 3, 4, 5, 6, 8, 10, 15, 30]);
-        assert!(sizes(u32::MAX).len() < 300);
+        assert_eq!(superstep_sizes(1), [1]);
+        assert_eq!(superstep_sizes(2), [1, 2]);
+        assert_eq!(superstep_sizes(7), [1, 2, 3, 4, 7]);
+        assert_eq!(superstep_sizes(30), [1, 2, 3, 4, 5, 6, 8, 10, 15, 30]);
+        assert!(superstep_sizes(u32::MAX).len() < 300);
     }
 
     /// What a GPU streams is worth as many steps as it takes until kernels bind; what it holds
@@ -372,8 +381,7 @@ mod tests {
         let of = |memory| {
             let gpu = &candidates("h200", Some(memory))[1..];
             assert!(matches!(gpu[0].memory, MemoryKind::Discrete { .. }));
-            plan_supersteps(&grid(16_384), gpu, &Strategy::Dawl, Supersteps::new(32, 1))
-                .expect("a plan")
+            best(16_384, gpu, &Strategy::Dawl, Supersteps::new(32, 1)).expect("a plan")
         };
         let (little, plan) = of(512 << 20);
         assert!((8..=32).contains(&little), "{little}");
@@ -386,8 +394,7 @@ mod tests {
     fn a_period_limits_supersteps() {
         let gpu = &candidates("h200", Some(512 << 20))[1..];
         let steps = Supersteps::new(60, 1).with_period(6);
-        let (size, _) =
-            plan_supersteps(&grid(16_384), gpu, &Strategy::Dawl, steps).expect("a plan");
+        let (size, _) = best(16_384, gpu, &Strategy::Dawl, steps).expect("a plan");
         assert_eq!(size, 6);
     }
 
@@ -397,7 +404,7 @@ mod tests {
         let devices = candidates("k40", None);
         let of = |strategy: &str| {
             let strategy: Strategy = strategy.parse().expect("a strategy");
-            plan_supersteps(&grid(8192), &devices, &strategy, Supersteps::new(32, 1))
+            best(8192, &devices, &strategy, Supersteps::new(32, 1))
         };
         let (steps, plan) = of("cpu").expect("a plan");
         assert!(steps >= 8, "{steps}");
@@ -407,13 +414,8 @@ mod tests {
         let (steps, plan) = of("fixed:0.5").expect("a plan");
         assert!(steps >= 8, "{steps}");
         assert_eq!(plan.forecast.plan.pooled, [4096, 0]);
-        let no_gpu = plan_supersteps(
-            &grid(8192),
-            &devices[..1],
-            &Strategy::Gpu,
-            Supersteps::new(32, 1),
-        );
-        assert!(no_gpu.is_none());
+        let steps = Supersteps::new(32, 1);
+        assert!(best(8192, &devices[..1], &Strategy::Gpu, steps).is_none());
     }
 
     /// The supersteps of strategies whose shares never change take as long as predicted. Two
@@ -434,8 +436,9 @@ mod tests {
                 .flat_map(|strategy| [1, 4, 16].map(|superstep| (strategy.clone(), superstep)))
             {
                 let steps = Supersteps::new(32, superstep);
-                let (predicted, _, plan) =
-                    of(&grid(size), &candidates, &strategy, steps).expect("a plan");
+                let of = (steps, &[superstep][..]);
+                let planned = plan_supersteps(&grid(size), &candidates, &strategy, of);
+                let PlannedSupersteps { seconds, plan, .. } = &planned[0];
                 let trial = Trial {
                     gpu_memory,
                     stream: plan.stream,
@@ -446,7 +449,7 @@ mod tests {
                 let outcome = trial.run(&grid(size), |setup| {
                     strategy.build(setup).expect("a strategy that suits")
                 });
-                let error = predicted / outcome.seconds - 1.0;
+                let error = 32.0 * seconds / outcome.seconds - 1.0;
                 let bound = match (name, &strategy, superstep) {
                     ("titan", Strategy::Gpu, 16) => 0.1,
                     ("v100x1", Strategy::Gpu, 1) => 0.13,

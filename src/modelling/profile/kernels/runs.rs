@@ -30,7 +30,7 @@ pub struct RunRow {
     pub runs: u64,
     /// Rows with greater numbers were measured later.
     pub latest: u64,
-    /// By the devices that took part: `gpu0,host:16`.
+    /// By the devices that took part, and their steps between two barriers: `gpu0,host:16 x8`.
     pub parts: BTreeMap<String, PartRow>,
 }
 
@@ -124,17 +124,21 @@ impl RunRow {
         let least = |one: &KnownPart, other: &KnownPart| one.seconds.total_cmp(&other.seconds);
         let untried = others.clone().filter(|of| of.row.count() == 0);
         let untried = untried.min_by(least);
-        let pays = match self.parts.values().any(PartRow::is_misjudged) {
-            true => ERRS,
-            false => PAYS,
-        };
         let is_due = self.runs % RARELY == RARELY - 1;
-        let tried = untried.filter(|of| of.seconds < pays * best.seconds);
+        let tried = untried.filter(|of| of.seconds < self.pays() * best.seconds);
         let tried = tried.or_else(|| {
             let next = others.min_by(least).filter(|_| is_due);
             next.filter(|next| next.seconds <= (1.0 + COSTS) * best.seconds)
         });
         Some(tried.unwrap_or(best))
+    }
+
+    /// What was not tried must be expected to take less than so many times the best one's time.
+    pub fn pays(&self) -> f64 {
+        match self.parts.values().any(PartRow::is_misjudged) {
+            true => ERRS,
+            false => PAYS,
+        }
     }
 
     pub(super) fn record(&mut self, record: &RunRecord) {
