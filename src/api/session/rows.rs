@@ -15,9 +15,13 @@ pub struct Row {
     devices: Vec<Device>,
     /// Steps between two barriers; 0 while they are open.
     superstep: u32,
-    /// Others with the devices that would take part, and the seconds of a step that are expected.
-    others: Vec<(u32, Expected)>,
+    /// What others should take.
+    others: Others,
 }
+
+/// Steps between two barriers, the devices that would take part, and the seconds of a step that are
+/// expected.
+pub type Others = Vec<(u32, Vec<usize>, f64)>;
 
 /// What a run begins with.
 #[derive(Clone, Debug, PartialEq)]
@@ -62,7 +66,7 @@ impl Row {
 
     /// Runs with so many steps between two barriers, or any number if it is 0; and what `others`
     /// should take.
-    pub fn with_superstep(self, superstep: u32, others: Vec<(u32, Expected)>) -> Self {
+    pub fn with_superstep(self, superstep: u32, others: Others) -> Self {
         Self {
             superstep,
             others,
@@ -183,9 +187,9 @@ impl Row {
             units: (self.devices.iter().map(named).zip(units))
                 .filter(|(_, units)| *units != [0, 0])
                 .collect(),
-            expected: (expected.map(|of| (self.superstep, of)))
-                .chain(self.others.iter().map(|(steps, of)| (*steps, of)))
-                .map(|(steps, of)| (self.name(&of.part, steps), of.seconds))
+            expected: expected
+                .map(|of| (self.name(&of.part, self.superstep), of.seconds))
+                .chain((self.others.iter()).map(|(steps, part, of)| (self.name(part, *steps), *of)))
                 .collect(),
             left: began.map(|part| self.name(part, self.superstep)),
         };
@@ -248,11 +252,8 @@ mod tests {
     fn chosen(seconds: impl Fn(u32) -> f64, first: u32, plan: &[(u32, f64)]) -> Vec<u32> {
         let pool = Device::host_pool(RuntimeKind::Host, "host:1".into(), String::new(), 1, 1);
         let mut profiles = KernelProfiles::empty("", &Fingerprint::of("here", 0, []));
-        let expected = plan.iter().map(|(steps, seconds)| {
-            let (part, seconds) = (vec![0], *seconds);
-            (*steps, Expected { part, seconds })
-        });
-        let expected: Vec<(u32, Expected)> = expected.collect();
+        let expected = plan.iter().map(|(steps, of)| (*steps, vec![0], *of));
+        let expected: Vec<_> = expected.collect();
         let row = |superstep, others| {
             let row = Row::named("stencil", "", std::slice::from_ref(&pool));
             row.with_superstep(superstep, others)

@@ -84,3 +84,33 @@ impl DividedRun<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::session::{Grid, Session};
+
+    /// Runs of a session with a file begin with its plan, and keep to what was measured.
+    #[test]
+    fn no_run_of_a_session_is_slower_than_single_steps() {
+        let mut session = Session::simulate("v100x1").expect("a machine");
+        let mut grid = Grid::new(&[1000, 2000], vec![1.0; 2_000_000]).expect("a grid");
+        let mut run = |is_auto: bool| {
+            let run = session.stencil(&mut grid).steps(60).gpu_memory(8 << 20);
+            let run = if is_auto { run.superstep_auto() } else { run };
+            let report = run.run().expect("a run");
+            (report.workload.superstep(), report.seconds)
+        };
+        let (_, single) = run(false);
+        let auto: Vec<(u32, f64)> = (0..6).map(|_| run(true)).collect();
+        assert!(auto[0].0 > 1, "{auto:?}");
+        assert!(
+            auto.iter().all(|(_, seconds)| *seconds < single),
+            "{auto:?}"
+        );
+        let least = auto
+            .iter()
+            .map(|(_, seconds)| *seconds)
+            .fold(f64::INFINITY, f64::min);
+        assert!(auto[5].1 < 1.03 * least, "{auto:?}");
+    }
+}

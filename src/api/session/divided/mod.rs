@@ -23,7 +23,7 @@ use pdawl_profiler::bundle::Bundle;
 use super::OpenDevices;
 use super::devices::with_cores;
 use super::parts::{self, Chosen as ChosenPart, Expected};
-use super::rows::{KnownRun, Row};
+use super::rows::{KnownRun, Others, Row};
 use super::{Error, FaultSpec, Run, Running, Session};
 use crate::balance::strategy::Shares;
 use crate::balance::{Balancer, Dawl, Setup, Strategy};
@@ -220,8 +220,8 @@ struct Plans {
     notes: Vec<String>,
     /// How devices stream under other strategies.
     stream: Stream,
-    /// Other numbers of steps between two barriers, and what they should take.
-    others: Vec<(u32, Expected)>,
+    /// What other steps between two barriers should take.
+    others: Others,
 }
 
 /// Without cost models nothing is planned.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{Divided, Error, Expected, ModelChoice, Plan, Plans, Sharing, Work};
+use super::{Divided, Error, ModelChoice, Others, Plan, Plans, Sharing, Work};
 use crate::balance::Strategy;
 use crate::engine::corun::Stream;
 use crate::machine::{Device, MachineFile};
@@ -157,7 +157,7 @@ fn supersteps(
     file: Option<&MachineFile>,
     devices: &[Device],
     is_known: bool,
-) -> Result<(ServingModel, Vec<(u32, Expected)>, String), String> {
+) -> Result<(ServingModel, Others, String), String> {
     let file = file.ok_or("nothing is known of such runs yet")?;
     let Work::Stencil(stencil) = &divided.work else {
         return Err("only grids have supersteps".to_owned());
@@ -185,16 +185,9 @@ fn supersteps(
     let compared = all
         .iter()
         .filter(|of| of.size == size || near.contains(&of.size));
-    let others = compared.map(|of| {
-        (
-            of.size,
-            Expected {
-                part: of.plan.working(),
-                seconds: of.seconds,
-            },
-        )
-    });
-    let others = others.collect();
+    let others = compared
+        .map(|of| (of.size, of.plan.working(), of.seconds))
+        .collect();
     let mut note = "as the machine's file predicts".to_owned();
     let resting = plan.resting().join(", ");
     if size > 1 && !are_fixed(strategy) && !resting.is_empty() {
