@@ -5,8 +5,8 @@
 
 PARTS are lists as --devices takes them, separated by spaces: 'host cuda0 host,cuda0'. Each line of
 ROWS are the words of a run: `stencil --size 8192`. A turn runs each part, the default without what
-earlier runs took (PDAWL_ROWS=off), and the default with it, which is kept in a folder of its own, so
-that the first run of a row knows none. The result has the reports' `seconds` of all; a table on
+earlier runs took (--fresh), and the default with it. Links are kept in a folder of all, what runs took
+in one of the last ones, so that the first of a row knows none. The result has the reports' `seconds` of all; a table on
 standard error has the ratios to the part with the least median.
 """
 
@@ -18,29 +18,27 @@ import sys
 import tempfile
 
 
-def run(pdawl, row, devices, environment):
-    words = [pdawl, "run", *row.split(), "--format", "json"]
-    if devices:
-        words += ["--devices", devices]
+def run(pdawl, row, options, environment):
+    words = [pdawl, "run", *row.split(), *options, "--format", "json"]
     ran = subprocess.run(words, capture_output=True, text=True, env={**os.environ, **environment})
     if ran.returncode:
-        sys.exit(f"{row} {devices}: {ran.stderr}")
+        sys.exit(f"{' '.join(words)}: {ran.stderr}")
     return json.loads(ran.stdout)
 
 
 def main():
     pdawl, parts = sys.argv[1], sys.argv[2].split()
     turns = int(sys.argv[3]) if len(sys.argv) > 3 else 5
-    folder = tempfile.mkdtemp()
+    folder, others = tempfile.mkdtemp(), {"PDAWL_KERNELS": tempfile.mkdtemp()}
     for row in filter(None, map(str.strip, sys.stdin)):
         found = {"row": row, "parts": {part: [] for part in parts}}
         found |= {"without_rows": [], "kept": [], "notes": []}
         for _ in range(turns):
             for part in parts:
-                report = run(pdawl, row, part, {"PDAWL_ROWS": "off"})
+                report = run(pdawl, row, ["--fresh", "--devices", part], others)
                 found["parts"][part].append(report["seconds"])
-            off = run(pdawl, row, "", {"PDAWL_ROWS": "off"})
-            kept = run(pdawl, row, "", {"PDAWL_KERNELS": folder})
+            off = run(pdawl, row, ["--fresh"], others)
+            kept = run(pdawl, row, [], {"PDAWL_KERNELS": folder})
             found["without_rows"].append(off["seconds"])
             found["kept"].append(kept["seconds"])
             found["notes"].append([note for note in kept["notes"] if "part" in note])

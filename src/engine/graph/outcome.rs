@@ -106,13 +106,6 @@ impl GraphOutcome {
         self.uses.iter().map(|used| used.kernels).sum()
     }
 
-    /// Seconds of this process a command, driver calls included.
-    pub fn host_seconds_per_command(&self) -> f64 {
-        let commands = |used: &DeviceUse| used.kernels + used.writes + used.reads;
-        let commands: u64 = self.uses.iter().map(commands).sum();
-        (self.submit_seconds + self.engine_seconds) / commands.max(1) as f64
-    }
-
     /// Seconds of driver calls a kernel; 0 where they are not measured.
     pub fn driver_seconds_per_kernel(&self) -> f64 {
         self.driver_seconds / self.kernels().max(1) as f64

@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use super::outcome::GraphOutcome;
 use super::problem::{KernelTimes, problem};
 use super::{Control, GraphRunError, Options, PreparedGraph, abilities};
 use crate::machine::Device;
 use crate::policy::Clustering;
 use crate::runtime::Runtime;
+use crate::time::Nanos;
 use pdawl_core::graph::{Components, Kernel, TaskGraph};
 
 /// Measures every kernel by itself on every device of those `on` which it is wanted that can run
@@ -20,7 +22,7 @@ use pdawl_core::graph::{Components, Kernel, TaskGraph};
 /// that noise does not rank equal kernels.
 ///
 /// When `stop` is set, kernels that were not measured by then have no times. The second result has
-/// by device the seconds of this process to enqueue a command and to take note of its end.
+/// by device the seconds of this process for a command.
 ///
 /// # Errors
 /// As [`PreparedGraph::run`]. A device that is lost meanwhile has no times.
@@ -82,9 +84,11 @@ pub fn measure(
             if run == 0 {
                 continue;
             }
-            let command = outcome.host_seconds_per_command();
             let least = &mut commands[device];
-            *least = Some(least.map_or(command, |least| least.min(command)));
+            *least = (*least)
+                .into_iter()
+                .chain(command(&outcome))
+                .reduce(f64::min);
             for launched in &outcome.launches {
                 let seconds = launched.ended.saturating_sub(launched.started) as f64 / 1e9;
                 let least = &mut measured[launched.kernel.0];
@@ -99,6 +103,16 @@ pub fn measure(
         .collect();
     share(graph, &mut times);
     Ok((times, commands))
+}
+
+/// Seconds from one command to the next, as long as the device need not end the one for the other:
+/// the median. A call of a library may take much longer.
+fn command(outcome: &GraphOutcome) -> Option<f64> {
+    let mut queued: Vec<Nanos> = outcome.trace.spans.iter().map(|span| span.queued).collect();
+    queued.sort_unstable();
+    let mut gaps: Vec<Nanos> = queued.windows(2).map(|two| two[1] - two[0]).collect();
+    gaps.sort_unstable();
+    gaps.get(gaps.len() / 2).map(|gap| *gap as f64 / 1e9)
 }
 
 /// Gives kernels that compute the same the mean of their times.

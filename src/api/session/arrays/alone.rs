@@ -26,7 +26,7 @@ use crate::workload::task_set::Order;
 /// smaller tasks, which is much too long; and the most bytes of its data in tiles that are longer
 /// than those that suit devices: data take longer than the launches that are saved.
 const SAMPLE: f64 = 100e-3;
-const LARGEST: u64 = 256 << 20;
+const LARGEST: u64 = 1 << 30;
 
 /// An operation on some devices, in tiles of this length or those that suit them.
 type PlacedOn<'a> = dyn Fn(&[Device], Option<u64>) -> Result<Placed, OperationError> + 'a;
