@@ -82,11 +82,11 @@ pub fn place(queue: &Ref<Queue>, state: &mut State, able: &[usize]) -> usize {
         },
     };
     match fit(&situation, SEARCH) {
-        Ok(fit) => {
+        Some(fit) => {
             report::predicted(state, fit.predicted.first);
             fit.map[0]
         }
-        Err(_) => state.place,
+        None => state.place,
     }
 }
 

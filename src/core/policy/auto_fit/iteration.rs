@@ -1,6 +1,6 @@
 //! The predicted time of an iteration under a map, with the times of copies between places.
 
-use super::{FitError, Prediction, QueueDatum, Situation};
+use super::{Epoch, Prediction, QueueDatum, Situation};
 use crate::policy::Problem;
 use crate::residency::Places;
 
@@ -24,14 +24,11 @@ pub(super) struct State {
 }
 
 impl<'a> Plan<'a> {
-    /// Checks a situation.
-    ///
-    /// # Errors
-    /// A [`FitError`].
-    pub fn new(situation: &'a Situation) -> Result<Self, FitError> {
-        check(situation)?;
-        let order = order(situation)?;
-        Ok(Self { situation, order })
+    /// `None` if a figure is none with which times can be compared, or if epochs wait for one
+    /// another.
+    pub fn new(situation: &'a Situation) -> Option<Self> {
+        let order = situation.is_comparable().then(|| order(situation))??;
+        Some(Self { situation, order })
     }
 
     /// The seconds of an epoch on a device; infinite if it cannot run there.
@@ -142,109 +139,36 @@ impl State {
     }
 }
 
-/// The epochs in their order, each after those that it waits for.
-fn order(situation: &Situation) -> Result<Vec<usize>, FitError> {
+/// The epochs in their order, each after those that it waits for; `None` if some wait for one
+/// another.
+fn order(situation: &Situation) -> Option<Vec<usize>> {
     let epochs = &situation.epochs;
     let mut given = vec![false; epochs.len()];
     let mut order = Vec::with_capacity(epochs.len());
     while order.len() < epochs.len() {
         let can = |epoch: &usize| !given[*epoch] && epochs[*epoch].after.iter().all(|e| given[*e]);
-        let Some(next) = (0..epochs.len()).find(can) else {
-            let queues = (0..epochs.len()).filter(|epoch| !given[*epoch]).collect();
-            return Err(FitError::Cycle { queues });
-        };
+        let next = (0..epochs.len()).find(can)?;
         given[next] = true;
         order.push(next);
     }
-    Ok(order)
+    Some(order)
 }
 
-fn check(situation: &Situation) -> Result<(), FitError> {
-    let Situation {
-        epochs,
-        data,
-        costs,
-        busy,
-        iterations,
-    } = situation;
-    let devices = costs.devices();
-    let entries = |what: String, given: usize| match given == devices {
-        true => Ok(()),
-        false => Err(FitError::Devices {
-            what,
-            given,
-            devices,
-        }),
-    };
-    let number = |what: String, value: f64, right: bool, wanted| match right {
-        true => Ok(()),
-        false => Err(FitError::Number {
-            what,
-            value: value.to_string(),
-            wanted,
-        }),
-    };
-    if devices >= Places::MOST {
-        let (what, value) = ("the number of devices".to_owned(), devices as f64);
-        number(what, value, false, "at most 63")?;
-    }
-    entries("`busy`".to_owned(), busy.len())?;
-    number(
-        "`iterations`".to_owned(),
-        *iterations,
-        *iterations >= 1.0,
-        "1 or more",
-    )?;
-    for (device, seconds) in busy.iter().enumerate() {
-        let right = *seconds >= 0.0 && seconds.is_finite();
-        number(
-            format!("`busy` of device {device}"),
-            *seconds,
-            right,
-            "seconds",
-        )?;
-    }
-    if let Some((from, to, value)) = costs.fault() {
-        let what = format!("a figure of the copies from place {from} to {to}");
-        number(
-            what,
-            value,
-            false,
-            "a latency of 0 or more, a bandwidth above 0",
-        )?;
-    }
-    for (queue, epoch) in epochs.iter().enumerate() {
-        entries(format!("`seconds` of queue {queue}"), epoch.seconds.len())?;
-        for (device, seconds) in epoch.seconds.iter().enumerate() {
-            let what = format!("`seconds` of queue {queue} on device {device}");
-            number(what, *seconds, *seconds >= 0.0, "0 or more, or infinite")?;
-        }
-        let right = epoch.earliest >= 0.0 && epoch.earliest.is_finite();
-        let what = format!("`earliest` of queue {queue}");
-        number(what, epoch.earliest, right, "seconds")?;
-        let below = |what, index: Option<usize>, count: usize| match index {
-            Some(index) => Err(FitError::Index {
-                queue,
-                what,
-                index,
-                count,
-            }),
-            None => Ok(()),
+impl Situation {
+    /// Whether all figures are such that times can be compared: a time that is no number would
+    /// be none at all.
+    fn is_comparable(&self) -> bool {
+        let finite = |seconds: &f64| *seconds >= 0.0 && seconds.is_finite();
+        let is_right = |epoch: &Epoch| {
+            finite(&epoch.earliest) && epoch.seconds.iter().all(|seconds| *seconds >= 0.0)
         };
-        let lists = [
-            &epoch.uploads,
-            &epoch.reads,
-            &epoch.writes,
-            &epoch.downloads,
-        ];
-        let mut all = lists.into_iter().flatten().copied();
-        below("datum", all.find(|datum| *datum >= data.len()), data.len())?;
-        let mut after = epoch.after.iter().copied();
-        below("epoch", after.find(|e| *e >= epochs.len()), epochs.len())?;
-        let given = [epoch.pinned, epoch.present].into_iter().flatten();
-        below("device", given.into_iter().find(|d| *d >= devices), devices)?;
+        let ways = &self.costs.ways;
+        self.costs.devices() < Places::MOST
+            && self.iterations >= 1.0
+            && self.busy.iter().all(finite)
+            && self.epochs.iter().all(is_right)
+            && (ways.iter().flatten()).all(|way| finite(&way.latency) && way.bandwidth > 0.0)
     }
-    Ok(())
 }
 
 /// The time of a copy from any place to any other: a latency in seconds, and bytes a
@@ -349,21 +273,6 @@ impl TransferCosts {
                 .all(|place| {
                     way(one, place) == way(other, place) && way(place, one) == way(place, other)
                 })
-    }
-
-    /// A latency or bandwidth that no copy has.
-    pub(super) fn fault(&self) -> Option<(usize, usize, f64)> {
-        let wrong = |way: &Way| {
-            if !(way.latency >= 0.0 && way.latency.is_finite()) {
-                return Some(way.latency);
-            }
-            (way.bandwidth.is_nan() || way.bandwidth <= 0.0).then_some(way.bandwidth)
-        };
-        let mut all = self.ways.iter().enumerate();
-        all.find_map(|(index, way)| {
-            let value = wrong(way.as_ref()?)?;
-            Some((index / self.places, index % self.places, value))
-        })
     }
 }
 

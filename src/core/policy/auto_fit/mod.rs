@@ -9,7 +9,7 @@
 //!
 //! * A [`Situation`] is what the decision depends on: the [`Epoch`] of each queue, the
 //!   places of the data, the [`TransferCosts`] between places.
-//! * [`fit`] finds the map, [`predict`] computes the time of a given one (`iteration`).
+//! * [`fit`] finds the map; `iteration` computes the time of a given one.
 //! * [`static_map()`] is SCHED_AUTO_STATIC (section 5.2), from the rates of devices alone.
 //! * [`AutoFit`] applies [`fit`] to the components of a task graph.
 //!
@@ -38,8 +38,6 @@ mod search;
 #[cfg(test)]
 mod tests;
 
-use thiserror::Error;
-
 use crate::residency::Places;
 
 pub use iteration::TransferCosts;
@@ -47,7 +45,6 @@ pub use policy::AutoFit;
 pub use search::{Fit, MapSearch, fit};
 
 use crate::machine::MachineFile;
-use iteration::Plan;
 
 /// The commands of one queue between two synchronisations.
 ///
@@ -118,72 +115,6 @@ impl Prediction {
             iterations => self.first / iterations + self.steady * (1.0 - 1.0 / iterations),
         }
     }
-}
-
-/// Why there is no map.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum FitError {
-    #[error("{what} has {given} entries for {devices} devices; give one for each device")]
-    Devices {
-        what: String,
-        given: usize,
-        devices: usize,
-    },
-
-    #[error("the epoch of queue {queue} names {what} {index}; there are {count}")]
-    Index {
-        queue: usize,
-        what: &'static str,
-        index: usize,
-        count: usize,
-    },
-
-    #[error("{what} is {value}; give {wanted}")]
-    Number {
-        what: String,
-        value: String,
-        wanted: &'static str,
-    },
-
-    #[error("the epochs of queues {} wait for one another", listed(.queues))]
-    Cycle { queues: Vec<usize> },
-
-    #[error("no device can run the epoch of queue {queue}")]
-    Nowhere { queue: usize },
-
-    #[error("in every map, a queue needs data that have no way to its device")]
-    NoWay,
-
-    #[error("the map has {given} queues, the situation {wanted}")]
-    Count { given: usize, wanted: usize },
-}
-
-fn listed(queues: &[usize]) -> String {
-    let names: Vec<String> = queues.iter().map(usize::to_string).collect();
-    names.join(", ")
-}
-
-/// The predicted times of a map from queues to devices. A time is infinite if a device
-/// cannot run a queue or data have no way to it.
-///
-/// # Errors
-/// A [`FitError`] for a situation or a map that contradicts itself.
-pub fn predict(situation: &Situation, map: &[usize]) -> Result<Prediction, FitError> {
-    let plan = Plan::new(situation)?;
-    let (given, wanted) = (map.len(), situation.epochs.len());
-    if given != wanted {
-        return Err(FitError::Count { given, wanted });
-    }
-    let devices = situation.costs.devices();
-    if let Some(queue) = map.iter().position(|device| *device >= devices) {
-        return Err(FitError::Index {
-            queue,
-            what: "device",
-            index: map[queue],
-            count: devices,
-        });
-    }
-    Ok(plan.predict(map).0)
 }
 
 /// What limits the kernels of a queue, as its user says (section 4.2).

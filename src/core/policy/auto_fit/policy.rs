@@ -80,7 +80,7 @@ fn map(problem: &Problem, lost: &[bool]) -> Vec<Option<usize>> {
             iterations: 1.0,
         };
         let fitted = fit(&situation, MapSearch { most: MOST });
-        let (Ok(fit), Ok(plan)) = (fitted, Plan::new(&situation)) else {
+        let (Some(fit), Some(plan)) = (fitted, Plan::new(&situation)) else {
             // A figure is no number: what the devices cost alone decides.
             for (epoch, component) in situation.epochs.iter().zip(&together) {
                 let by_seconds = |one: &usize, other: &usize| {

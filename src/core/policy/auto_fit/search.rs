@@ -1,7 +1,7 @@
 //! The search for the map with the least predicted time, and its lower bounds.
 
 use super::iteration::{Plan, State};
-use super::{FitError, Prediction, Situation};
+use super::{Prediction, Situation};
 use crate::residency::Places;
 
 /// Maps up to which all are examined.
@@ -16,8 +16,6 @@ pub struct Fit {
     /// By queue: its device.
     pub map: Vec<usize>,
     pub predicted: Prediction,
-    /// Of the map that the queues have now, if all have a device that can run them.
-    pub present: Option<Prediction>,
     /// Whether no map is better. Only a search with a limit may not know.
     pub proven: bool,
 }
@@ -46,9 +44,12 @@ impl Default for MapSearch {
 /// Up to a few hundred maps are all examined. Beyond, branch and bound leaves out those
 /// that cannot be the best.
 ///
-/// # Errors
-/// A [`FitError`] for a situation that contradicts itself or that no map solves.
-pub fn fit(situation: &Situation, search: MapSearch) -> Result<Fit, FitError> {
+/// `None` if there is no map: no device can run a queue, data have no way to it, queues wait for
+/// one another, or a time is no number.
+///
+/// # Panics
+/// When an index does not exist, or a list has not an entry for each device.
+pub fn fit(situation: &Situation, search: MapSearch) -> Option<Fit> {
     let plan = Plan::new(situation)?;
     let (queues, devices) = (plan.order.len(), situation.costs.devices());
     let maps = u32::try_from(queues).ok();
@@ -57,12 +58,12 @@ pub fn fit(situation: &Situation, search: MapSearch) -> Result<Fit, FitError> {
 }
 
 /// Finds the map, with branch and bound or among all.
-pub(super) fn fit_by(plan: &Plan, search: MapSearch, bounded: bool) -> Result<Fit, FitError> {
+pub(super) fn fit_by(plan: &Plan, search: MapSearch, bounded: bool) -> Option<Fit> {
     let devices = plan.situation.costs.devices();
     let epochs = &plan.situation.epochs;
     let able = |queue: usize| (0..devices).any(|d| plan.seconds(queue, d).is_finite());
-    if let Some(queue) = (0..epochs.len()).find(|queue| !able(*queue)) {
-        return Err(FitError::Nowhere { queue });
+    if !(0..epochs.len()).all(able) {
+        return None;
     }
     let present: Option<Vec<usize>> = epochs.iter().map(|epoch| epoch.present).collect();
     let present = present.and_then(|map| {
@@ -74,17 +75,16 @@ pub(super) fn fit_by(plan: &Plan, search: MapSearch, bounded: bool) -> Result<Fi
         bounds: bounded.then(|| Bounds::new(plan)),
         alike: alike(plan),
         map: vec![0; epochs.len()],
-        best: present.clone(),
+        best: present,
         left: search.most,
     };
     let (now, everywhere) = (plan.now(), plan.everywhere());
     branch.search(0, &now, &everywhere);
     let proven = branch.left > 0;
-    let (map, predicted) = branch.best.ok_or(FitError::NoWay)?;
-    Ok(Fit {
+    let (map, predicted) = branch.best?;
+    Some(Fit {
         map,
         predicted,
-        present: present.map(|(_, predicted)| predicted),
         proven,
     })
 }
