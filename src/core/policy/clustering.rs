@@ -157,13 +157,8 @@ impl Policy for Clustering {
 
     fn finished(&mut self, _finished: &Finished) {}
 
-    fn lost(&mut self, device: usize) {
-        self.lost[device] = true;
-        self.map_anew();
-    }
-
-    fn returned(&mut self, device: usize) {
-        self.lost[device] = false;
+    fn changed(&mut self, device: usize, lost: bool) {
+        self.lost[device] = lost;
         self.map_anew();
     }
 }

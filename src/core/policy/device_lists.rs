@@ -303,13 +303,8 @@ impl Policy for Assigned {
         self.lists.finished(&self.problem, finished);
     }
 
-    fn lost(&mut self, device: usize) {
-        self.lost[device] = true;
-        self.lists.lose(device);
-    }
-
-    fn returned(&mut self, device: usize) {
-        self.lost[device] = false;
+    fn changed(&mut self, device: usize, lost: bool) {
+        self.lost[device] = lost;
         self.lists.lose(device);
     }
 

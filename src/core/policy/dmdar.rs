@@ -160,13 +160,8 @@ impl Policy for Dmdar {
         self.length[device] = (self.length[device] - self.charge[finished.component]).max(0.0);
     }
 
-    fn lost(&mut self, device: usize) {
-        self.lost[device] = true;
-        self.begin_anew(device);
-    }
-
-    fn returned(&mut self, device: usize) {
-        self.lost[device] = false;
+    fn changed(&mut self, device: usize, lost: bool) {
+        self.lost[device] = lost;
         self.begin_anew(device);
     }
 

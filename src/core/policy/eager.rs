@@ -58,11 +58,7 @@ impl Policy for Eager {
 
     fn finished(&mut self, _finished: &Finished) {}
 
-    fn lost(&mut self, _device: usize) {
-        self.ready.clear();
-    }
-
-    fn returned(&mut self, _device: usize) {
+    fn changed(&mut self, _device: usize, _lost: bool) {
         self.ready.clear();
     }
 }

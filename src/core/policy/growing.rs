@@ -218,14 +218,8 @@ impl Policy for Growing {
         }
     }
 
-    fn lost(&mut self, device: usize) {
-        self.lost[device] = true;
-        self.present[device].clear();
-        self.begin();
-    }
-
-    fn returned(&mut self, device: usize) {
-        self.lost[device] = false;
+    fn changed(&mut self, device: usize, lost: bool) {
+        self.lost[device] = lost;
         self.present[device].clear();
         self.begin();
     }

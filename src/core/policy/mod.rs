@@ -140,11 +140,19 @@ pub trait Policy {
 
     /// A device was lost, and gets nothing more. Nothing runs at that moment. Ready
     /// components are reported again, with those that must be repeated.
-    fn lost(&mut self, device: usize);
+    fn lost(&mut self, device: usize) {
+        self.changed(device, true);
+    }
 
     /// A lost device is back, with nothing in its memory, and may get components again.
     /// Nothing runs at that moment. Ready components are reported again.
-    fn returned(&mut self, device: usize);
+    fn returned(&mut self, device: usize) {
+        self.changed(device, false);
+    }
+
+    /// A device was lost or is back: for policies that do the same in both cases. Others have
+    /// `lost` and `returned` of their own.
+    fn changed(&mut self, _device: usize, _lost: bool) {}
 
     /// A datum that a device is to load although no component that it was given needs it,
     /// and the component for which it is. Asked when no load of the device is in flight.

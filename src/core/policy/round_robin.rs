@@ -91,13 +91,8 @@ impl Policy for RoundRobin {
 
     fn finished(&mut self, _finished: &Finished) {}
 
-    fn lost(&mut self, device: usize) {
-        self.lost[device] = true;
-        self.ready.iter_mut().for_each(VecDeque::clear);
-    }
-
-    fn returned(&mut self, device: usize) {
-        self.lost[device] = false;
+    fn changed(&mut self, device: usize, lost: bool) {
+        self.lost[device] = lost;
         self.ready.iter_mut().for_each(VecDeque::clear);
     }
 }

@@ -315,13 +315,8 @@ impl Policy for Darts {
         }
     }
 
-    fn lost(&mut self, device: usize) {
-        self.lost[device] = true;
-        self.begin_anew(device);
-    }
-
-    fn returned(&mut self, device: usize) {
-        self.lost[device] = false;
+    fn changed(&mut self, device: usize, lost: bool) {
+        self.lost[device] = lost;
         self.begin_anew(device);
     }
 
