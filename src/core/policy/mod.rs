@@ -12,7 +12,7 @@
 //! * For tasks that share data in small memories: [`Locality`] has the loads that cost
 //!   least in a second of work, [`Dmdar`] the earliest completion and the fewest loads
 //!   next, [`Darts`] the load that frees the most tasks, and [`Assigned`] a partition or
-//!   packages made before. [`Belady`] computes given orders with the fewest loads.
+//!   packages made before.
 //! * For command queues: [`auto_fit`] finds the map of the least predicted time, which
 //!   [`AutoFit`] applies to a graph, and [`RoundRobin`] gives devices turns.
 //! * [`NamedPolicy`] is the registry: it makes these from their names, and says what each needs.
@@ -21,7 +21,6 @@
 
 mod adaptive;
 pub mod auto_fit;
-mod belady;
 mod clustering;
 mod darts;
 mod device_lists;
@@ -49,7 +48,6 @@ mod sharing_tests;
 
 pub use adaptive::Adaptive;
 pub use auto_fit::AutoFit;
-pub use belady::Belady;
 pub use clustering::{Clustering, MapError};
 pub use darts::{Darts, DartsOptions};
 pub use device_lists::{Assigned, ListOptions};

@@ -4,11 +4,11 @@
 use proptest::prelude::*;
 
 use super::fixtures::{
-    Kind, Loss, Outcome, execute, execute_with_loss, fewest_loads, fewest_loads_in_order, gpus,
+    Belady, Kind, Loss, Outcome, execute, execute_with_loss, fewest_loads, fewest_loads_in_order, gpus,
     product, product_3d, random, readers,
 };
 use super::{
-    Assigned, AutoFit, Belady, Darts, DartsOptions, Dmdar, Eager, Eviction, ListOptions, Locality,
+    Assigned, AutoFit, Darts, DartsOptions, Dmdar, Eager, Eviction, ListOptions, Locality,
     Policy, Problem, RoundRobin, Task, rehearse,
 };
 

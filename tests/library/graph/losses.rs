@@ -8,10 +8,11 @@ use pdawl_api::codelet::mix::Mix;
 use pdawl_api::codelet::{Cost, Value};
 use pdawl_api::engine::graph::{GraphRunError, Options};
 use pdawl_api::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel};
-use pdawl_api::policy::{Belady, Clustering, Policy, Problem};
+use pdawl_api::policy::{Clustering, Finished, Policy, Problem};
 use pdawl_api::runtime::sim::{self, At, FaultEffect, Sim, SimOptions};
 use pdawl_api::runtime::union::faults::{Effect, Fault, When};
 use pdawl_api::runtime::{DeviceId, Runtime};
+use pdawl_api::time::Nanos;
 use pdawl_api::workload::task_set::mix_reference;
 
 use super::random::{Case, case};
@@ -21,6 +22,11 @@ use super::run::{
 };
 use super::simulated::{devices, machine, machine_of, seeds};
 use crate::pocl::open;
+use belady::Belady;
+
+// Devices compute given orders.
+#[path = "../../../src/core/policy/fixtures/belady.rs"]
+mod belady;
 
 /// Bytes of the data of checking kernels.
 const BYTES: u64 = 64;
