@@ -1,6 +1,6 @@
 //! The components and tasks that are ready and belong to no device: by rank, or for random choice.
 
-use std::cmp::{Ordering, Reverse};
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::Problem;
@@ -8,34 +8,13 @@ use super::Problem;
 /// Ready components: the highest bottom-level rank first, and among equals the
 /// first by number.
 #[derive(Clone, Debug, Default)]
-pub(super) struct ReadyQueue(BinaryHeap<Ranked>);
+pub(super) struct ReadyQueue(BinaryHeap<(i64, Reverse<usize>)>);
 
-#[derive(Clone, Copy, Debug)]
-struct Ranked {
-    rank: f64,
-    component: usize,
+/// A number that orders ranks as `f64::total_cmp` does.
+fn key(rank: f64) -> i64 {
+    let bits = rank.to_bits() as i64;
+    bits ^ (((bits >> 63) as u64) >> 1) as i64
 }
-
-impl Ord for Ranked {
-    fn cmp(&self, other: &Self) -> Ordering {
-        let by_rank = self.rank.total_cmp(&other.rank);
-        by_rank.then(Reverse(self.component).cmp(&Reverse(other.component)))
-    }
-}
-
-impl PartialOrd for Ranked {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Ranked {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Ranked {}
 
 impl ReadyQueue {
     pub fn clear(&mut self) {
@@ -43,32 +22,32 @@ impl ReadyQueue {
     }
 
     pub fn push(&mut self, problem: &Problem, component: usize) {
-        let rank = problem.tasks[component].rank;
-        self.0.push(Ranked { rank, component });
+        let rank = key(problem.tasks[component].rank);
+        self.0.push((rank, Reverse(component)));
     }
 
     /// The first component.
     pub fn peek(&self) -> Option<usize> {
-        self.0.peek().map(|ranked| ranked.component)
+        self.0.peek().map(|(_, component)| component.0)
     }
 
     /// Takes the first component.
     pub fn pop(&mut self) -> Option<usize> {
-        self.0.pop().map(|ranked| ranked.component)
+        self.0.pop().map(|(_, component)| component.0)
     }
 
     /// Takes the first component that suits.
     pub fn pop_if(&mut self, suits: impl Fn(usize) -> bool) -> Option<usize> {
         let mut skipped = Vec::new();
         let found = std::iter::from_fn(|| self.0.pop()).find(|ranked| {
-            let found = suits(ranked.component);
+            let found = suits(ranked.1.0);
             if !found {
                 skipped.push(*ranked);
             }
             found
         });
         self.0.extend(skipped);
-        found.map(|ranked| ranked.component)
+        found.map(|(_, component)| component.0)
     }
 }
 
