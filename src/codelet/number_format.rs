@@ -9,6 +9,7 @@
 use half::slice::HalfFloatSliceExt;
 use half::{bf16, f16};
 
+use super::Value;
 use super::host::{Vectorised, vectorised};
 
 /// A format of numbers whose sums are computed in single precision.
@@ -125,10 +126,7 @@ impl From<NumberFormat> for ProductPrecision {
 
 impl From<Precision> for ProductPrecision {
     fn from(precision: Precision) -> Self {
-        match precision {
-            Precision::F32 => Self::Single(NumberFormat::F32),
-            Precision::F64 => Self::Double,
-        }
+        precision.choose(Self::Single(NumberFormat::F32), Self::Double)
     }
 }
 
@@ -194,10 +192,7 @@ impl Element {
 
 impl From<Precision> for Element {
     fn from(precision: Precision) -> Self {
-        match precision {
-            Precision::F32 => Self::F32,
-            Precision::F64 => Self::F64,
-        }
+        precision.choose(Self::F32, Self::F64)
     }
 }
 
@@ -219,28 +214,32 @@ pub enum Precision {
 }
 
 impl Precision {
+    /// What is for numbers of this precision.
+    pub fn choose<T>(self, single: T, double: T) -> T {
+        match self {
+            Self::F32 => single,
+            Self::F64 => double,
+        }
+    }
+
+    /// A number, rounded to the precision, as an argument.
+    pub fn value(self, number: f64) -> Value {
+        self.choose(Value::F32(number as f32), Value::F64(number))
+    }
+
     /// Bytes of a number.
     pub fn bytes(self) -> u64 {
-        match self {
-            Self::F32 => 4,
-            Self::F64 => 8,
-        }
+        self.choose(4, 8)
     }
 
     /// The type in OpenCL C.
     pub fn c_type(self) -> &'static str {
-        match self {
-            Self::F32 => "float",
-            Self::F64 => "double",
-        }
+        self.choose("float", "double")
     }
 
     /// `f32` or `f64`.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::F64 => "f64",
-        }
+        self.choose("f32", "f64")
     }
 }
 

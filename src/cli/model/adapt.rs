@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use pdawl_api::codelet::stencil::{self, Dimensions, Precision};
+use pdawl_api::codelet::stencil::{self, Dimensions};
 use pdawl_api::model::ModelStore;
 use pdawl_api::model::adapt::{candidate, choose, correct};
 use pdawl_api::model::training::ModelDescription;
@@ -272,10 +272,7 @@ fn of_stencil(codelet: &str) -> Option<(u8, PrecisionArg)> {
         Dimensions::Two => 2,
         Dimensions::Three => 3,
     };
-    let precision = match precision {
-        Precision::F64 => PrecisionArg::F64,
-        Precision::F32 => PrecisionArg::F32,
-    };
+    let precision = precision.choose(PrecisionArg::F32, PrecisionArg::F64);
     Some((dims, precision))
 }
 

@@ -80,7 +80,7 @@ impl LuPanel {
 
     pub fn codelet(precision: Precision) -> Codelet {
         Codelet {
-            name: named(precision, ["lu-panel-f32", "lu-panel-f64"]).into(),
+            name: precision.choose("lu-panel-f32", "lu-panel-f64").into(),
             host: implementation(precision, host::panel::<f32>, host::panel::<f64>),
             opencl: Some(opencl::panel(precision)),
             library: Some(panel(precision)),
@@ -129,7 +129,7 @@ impl LuRow {
 
     pub fn codelet(precision: Precision) -> Codelet {
         Codelet {
-            name: named(precision, ["lu-row-f32", "lu-row-f64"]).into(),
+            name: precision.choose("lu-row-f32", "lu-row-f64").into(),
             host: implementation(precision, host::row::<f32>, host::row::<f64>),
             opencl: Some(opencl::row(precision)),
             library: Some(row(precision)),
@@ -170,18 +170,11 @@ impl LuExchange {
 
     pub fn codelet(precision: Precision) -> Codelet {
         Codelet {
-            name: named(precision, ["lu-exchange-f32", "lu-exchange-f64"]).into(),
+            name: precision.choose("lu-exchange-f32", "lu-exchange-f64").into(),
             host: implementation(precision, host::exchange::<f32>, host::exchange::<f64>),
             opencl: Some(opencl::exchange(precision)),
             library: None,
         }
-    }
-}
-
-fn named(precision: Precision, [single, double]: [&'static str; 2]) -> &'static str {
-    match precision {
-        Precision::F32 => single,
-        Precision::F64 => double,
     }
 }
 

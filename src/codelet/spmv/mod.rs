@@ -97,10 +97,7 @@ pub fn codelet(precision: Precision) -> Codelet {
 
 /// The name of a product's codelet.
 pub fn name(precision: Precision) -> &'static str {
-    match precision {
-        Precision::F64 => "spmv-f64",
-        Precision::F32 => "spmv-f32",
-    }
+    precision.choose("spmv-f32", "spmv-f64")
 }
 
 /// Work-items of a group: every GPU has as many, and each has eight loads in flight.

@@ -52,10 +52,7 @@ pub fn change_cells(dimensions: Dimensions, nx: u64, ny: u64, count: u64) -> u64
 /// | 2 | `count` | u32 | cells that were raised |
 /// | 3 | `first` | u32 | 1: `largest` is overwritten; 0: it is raised |
 pub fn fold_changes(dimensions: Dimensions, precision: Precision, rule: Rule) -> Codelet {
-    let run: HostKernel = match precision {
-        Precision::F64 => fold::<f64>,
-        Precision::F32 => fold::<f32>,
-    };
+    let run: HostKernel = precision.choose(fold::<f32>, fold::<f64>);
     Codelet {
         name: format!("{}-fold-changes", super::name(dimensions, precision, rule)).into(),
         host: Some(HostCode::Kernel(run)),

@@ -69,10 +69,7 @@ fn group_items(dimensions: Dimensions) -> usize {
 
 /// Options of the kernels that find the largest change.
 fn cells(dimensions: Dimensions, precision: Precision) -> String {
-    let (cell, bits) = match precision {
-        Precision::F64 => ("ulong", "as_ulong"),
-        Precision::F32 => ("uint", "as_uint"),
-    };
+    let (cell, bits) = precision.choose(("uint", "as_uint"), ("ulong", "as_ulong"));
     let group = group_items(dimensions);
     format!(" -DCELL={cell} -DAS_CELL={bits} -DGROUP_ITEMS={group}")
 }

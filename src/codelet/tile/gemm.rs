@@ -37,7 +37,7 @@ use crate::{
 };
 
 use super::matrix::{Matrix, Number, for_each_part};
-use super::{BLOCK, opencl, real};
+use super::{BLOCK, opencl};
 
 /// A product of tiles that fill their memories.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -137,8 +137,8 @@ impl GemmTile {
             Value::U64(0),
             Value::U64(0),
             Value::U64(0),
-            real(self.precision.sums(), self.alpha),
-            real(self.precision.sums(), self.beta),
+            self.precision.sums().value(self.alpha),
+            self.precision.sums().value(self.beta),
         ]
     }
 

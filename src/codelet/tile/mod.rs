@@ -30,7 +30,7 @@ pub use potrf::PotrfTile;
 pub use syrk::SyrkTile;
 pub use trsm::TrsmTile;
 
-use super::{HostCode, Precision, SharedKernel, Value};
+use super::{HostCode, Precision, SharedKernel};
 
 /// Rows, and for a product also columns, of a unit.
 pub const BLOCK: u32 = 64;
@@ -38,20 +38,9 @@ pub const BLOCK: u32 = 64;
 /// Most rows of a triangle that is computed without products.
 const LEAF: usize = 32;
 
-/// A number of this precision, as an argument.
-fn real(precision: Precision, number: f64) -> Value {
-    match precision {
-        Precision::F32 => Value::F32(number as f32),
-        Precision::F64 => Value::F64(number),
-    }
-}
-
 /// The implementation for this precision.
 pub(super) fn host(precision: Precision, f32: SharedKernel, f64: SharedKernel) -> Option<HostCode> {
-    Some(HostCode::Shared(match precision {
-        Precision::F32 => f32,
-        Precision::F64 => f64,
-    }))
+    Some(HostCode::Shared(precision.choose(f32, f64)))
 }
 
 /// Where the diagonal of a triangle of `rows` rows is cut: near the middle, after a

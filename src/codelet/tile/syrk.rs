@@ -19,7 +19,7 @@
 use std::ops::Range;
 
 use super::matrix::{Matrix, Number, pieces};
-use super::{BLOCK, host, opencl, real};
+use super::{BLOCK, host, opencl};
 use crate::host::{Arguments, for_each_piece, piece};
 use crate::library::{Library, LibraryCall, are_sizes, operand, real_at, u32_at};
 use crate::{Codelet, Cost, HostValue, LibraryKernel, Precision, Value};
@@ -64,8 +64,8 @@ impl SyrkTile {
             Value::U32(self.rows),
             Value::U64(0),
             Value::U64(0),
-            real(self.precision, self.alpha),
-            real(self.precision, self.beta),
+            self.precision.value(self.alpha),
+            self.precision.value(self.beta),
         ]
     }
 
@@ -73,10 +73,7 @@ impl SyrkTile {
     /// these sizes, and of such strides and first numbers as [`Self::aligned`] says.
     pub fn codelet(&self) -> Codelet {
         Codelet {
-            name: match self.precision {
-                Precision::F32 => "syrk-tile-f32".into(),
-                Precision::F64 => "syrk-tile-f64".into(),
-            },
+            name: self.precision.choose("syrk-tile-f32", "syrk-tile-f64").into(),
             host: host(self.precision, run::<f32>, run::<f64>),
             opencl: Some(opencl::symmetric(self)),
             library: Some(library(self.precision)),

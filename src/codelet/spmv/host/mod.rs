@@ -31,10 +31,7 @@ use super::{MARK, Precision, UNIT_WEIGHT, UnitSums};
 
 /// The native kernel of a product.
 pub fn kernel(precision: Precision) -> HostKernel {
-    match precision {
-        Precision::F64 => run::<f64>,
-        Precision::F32 => run::<f32>,
-    }
+    precision.choose(run::<f32>, run::<f64>)
 }
 
 /// # Safety

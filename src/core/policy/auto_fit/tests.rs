@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::iteration::Plan;
 use super::search::fit_by;
 use super::*;
 use crate::machine::MachineStore;

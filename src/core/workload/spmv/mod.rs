@@ -319,17 +319,14 @@ impl Spmv {
             placed.sums,
         ];
         let mut args: Vec<Value> = memories.map(Value::Memory).into();
-        let real = |value: f64| match self.options.precision {
-            Precision::F64 => Value::F64(value),
-            Precision::F32 => Value::F32(value as f32),
-        };
+        let precision = self.options.precision;
         args.extend([
             Value::U64(placed.entries),
             Value::U32(placed.rows),
             Value::U32(self.arrangement.pieces()),
             Value::U32(units.start as u32),
-            real(factors.scale),
-            real(factors.shift),
+            precision.value(factors.scale),
+            precision.value(factors.shift),
             Value::U32(self.unit_sums() as u32),
         ]);
         args

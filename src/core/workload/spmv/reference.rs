@@ -13,18 +13,12 @@ use crate::verify::{Compared, Rounding, compensated};
 /// any order of summation (Higham, "Accuracy and Stability of Numerical Algorithms",
 /// section 3.1), plus the roundings of the products and of the result.
 fn allowed(precision: Precision, length: u64) -> f64 {
-    match precision {
-        Precision::F64 => 1e-12,
-        Precision::F32 => (length + 3) as f64 * f64::from(f32::EPSILON),
-    }
+    precision.choose((length + 3) as f64 * f64::from(f32::EPSILON), 1e-12)
 }
 
 /// A value, rounded to the precision.
 fn rounded(precision: Precision, value: f64) -> f64 {
-    match precision {
-        Precision::F64 => value,
-        Precision::F32 => f64::from(value as f32),
-    }
+    precision.choose(f64::from(value as f32), value)
 }
 
 /// The allowed error of a row: of its products, whose magnitudes sum to `magnitude`, what each
@@ -176,10 +170,7 @@ pub(crate) fn ranks(
 ) -> Expected {
     let count = is_dangling.len() as f64;
     // Twice the unit roundoff, so that the reference's own rounding counts, too.
-    let rounding = match precision {
-        Precision::F64 => 2.0 * f64::EPSILON,
-        Precision::F32 => f64::from(f32::EPSILON),
-    };
+    let rounding = precision.choose(f64::from(f32::EPSILON), 2.0 * f64::EPSILON);
     let least = Rounding::from(precision).least;
     let mut ranks = Expected {
         values: vec![1.0 / count; is_dangling.len()],

@@ -187,10 +187,7 @@ impl Stencil {
                 needed,
             });
         }
-        let is_finite = |number: f64| match self.precision {
-            Precision::F64 => number.is_finite(),
-            Precision::F32 => (number as f32).is_finite(),
-        };
+        let is_finite = |number: f64| self.precision.choose((number as f32).is_finite(), number.is_finite());
         let mut named = needed.iter().zip(coefficients);
         if let Some((point, value)) = named.find(|(_, number)| !is_finite(**number)) {
             return Err(StencilError::NotFinite {
@@ -368,13 +365,11 @@ impl Grid for Stencil {
             number(self.nx),
             number(self.nz.map_or(1, |_| self.ny)),
         ];
-        let real = |number: f64| match self.precision {
-            Precision::F64 => Value::F64(number),
-            Precision::F32 => Value::F32(number as f32),
-        };
         match &self.coefficients {
-            None => args.push(real(self.weight())),
-            Some(coefficients) => args.extend(coefficients.iter().copied().map(real)),
+            None => args.push(self.precision.value(self.weight())),
+            Some(coefficients) => {
+                args.extend(coefficients.iter().map(|number| self.precision.value(*number)));
+            }
         }
         args
     }

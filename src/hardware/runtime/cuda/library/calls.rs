@@ -178,13 +178,6 @@ fn compute_type(precision: ProductPrecision) -> c_int {
     }
 }
 
-fn of_precision(precision: Precision) -> usize {
-    match precision {
-        Precision::F32 => 0,
-        Precision::F64 => 1,
-    }
-}
-
 /// A call of cuBLAS, which is told the queue's stream and memory first.
 fn of_blas(blas: Arc<Blas>, call: &LibraryCall, place: &Place<'_>) -> Call {
     let room = blas.room;
@@ -316,7 +309,7 @@ fn made_for(blas: &Blas, call: &LibraryCall, place: &Place<'_>) -> Made {
         } => {
             let [at_a, at_c] = [a, c].map(|operand| place.of(&operand, precision));
             let (alpha, beta) = (Scalar::new(precision, alpha), Scalar::new(precision, beta));
-            let update = blas.functions.syrk[of_precision(precision)];
+            let update = blas.functions.syrk[precision.choose(0, 1)];
             // The upper triangle of C = (A^T)^T A^T.
             Box::new(move |blas| {
                 // SAFETY: as for a product.
@@ -350,7 +343,7 @@ fn made_for(blas: &Blas, call: &LibraryCall, place: &Place<'_>) -> Made {
         } => {
             let [at_l, at_b] = [l, b].map(|operand| place.of(&operand, precision));
             let one = Scalar::new(precision, 1.0);
-            let solve = blas.functions.trsm[of_precision(precision)];
+            let solve = blas.functions.trsm[precision.choose(0, 1)];
             // op(L) X = B is X^T op(L)^T = B^T, and the library's triangle is L^T.
             let side = match side {
                 Side::Left => RIGHT,
@@ -402,7 +395,7 @@ fn of_solver(solver: Arc<Solver>, call: &LibraryCall, place: &Place<'_>) -> Resu
         } => (precision, place.scratch, rows, columns, rows),
         _ => return Err("cuSOLVER has no such call".to_owned()),
     };
-    let which = of_precision(precision);
+    let which = precision.choose(0, 1);
     let [rows, columns, stride] = [rows, columns, stride].map(number);
     let functions = &solver.functions;
     let mut numbers = 0;
