@@ -9,6 +9,7 @@ use crate::codelet::{Cost, Name};
 use crate::graph::Ended;
 use crate::runtime::Runtime;
 use crate::time::Nanos;
+use pdawl_core::balance::apportion::{Runner, finish};
 use pdawl_core::cluster::protocol::DeviceIndex;
 use pdawl_core::cluster::space::{SpaceBlock, Spaces};
 use pdawl_core::cluster::task::{Computed, Task, TaskId};
@@ -308,11 +309,19 @@ fn division(paces: &[Option<Pace>], work: f64, units: u64) -> Option<Vec<(usize,
     }
     let best = able().map(|pace| pace.seconds(1.0));
     let best = best.min_by(f64::total_cmp)?;
-    let end = common_end(paces);
+    // A device that takes no part has no rate.
+    let runner = |pace: &Option<Pace>| {
+        pace.map_or(Runner::default(), |pace| Runner {
+            ready: pace.part,
+            rate: 1.0 / pace.units.max(1e-12),
+        })
+    };
+    let runners: Vec<Runner> = paces.iter().map(runner).collect();
+    let end = finish(1.0, &runners, None);
     let mut parts = Vec::new();
     let (mut begin, mut sum) = (0, 0.0);
-    for (device, pace) in paces.iter().enumerate() {
-        sum += pace.map_or(0.0, |pace| fraction(pace, end));
+    for (device, runner) in runners.iter().enumerate() {
+        sum += (end - runner.ready).max(0.0) * runner.rate;
         let cut = ((units as f64 * sum).round() as u64).clamp(begin, units);
         if cut > begin {
             parts.push((device, begin..cut));
@@ -331,29 +340,6 @@ fn division(paces: &[Option<Pace>], work: f64, units: u64) -> Option<Vec<(usize,
     let longest = parts.iter().map(seconds).max_by(f64::total_cmp)?;
     let pays = work.max(1.0) * (longest + PART) <= PAYS * best;
     (pays && parts.len() > 1).then_some(parts)
-}
-
-/// What a device computes until `end`.
-fn fraction(pace: Pace, end: f64) -> f64 {
-    (end - pace.part).max(0.0) / pace.units.max(1e-12)
-}
-
-/// When devices end that begin together and end together.
-fn common_end(paces: &[Option<Pace>]) -> f64 {
-    let mut able: Vec<Pace> = paces.iter().copied().flatten().collect();
-    able.sort_by(|one, other| one.part.total_cmp(&other.part));
-    // Of the devices so far, the sum of fractions at `end` is `end * rate - before`.
-    let (mut rate, mut before, mut end) = (0.0, 0.0, f64::INFINITY);
-    for pace in able {
-        if pace.part >= end {
-            break;
-        }
-        let own = 1.0 / pace.units.max(1e-12);
-        rate += own;
-        before += pace.part * own;
-        end = (1.0 + before) / rate;
-    }
-    end
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The chunk scheduler of a running step: each device's progress on the pool, and the
 //! next chunk for a device that could take one (the paper's steps 3 to 5).
 
+use crate::balance::apportion::{Runner, finish};
 use crate::balance::{ChunkDone, Next, StepPlan, StepState};
 use crate::time::Nanos;
 
@@ -283,9 +284,9 @@ impl ChunkScheduler {
             let left = state.left[d] as f64;
             left == 0.0 || runner.ready + left / runner.rate <= held
         };
-        let others = finish(left, &self.runners, Some(device));
+        let others = finish(left as f64, &self.runners, Some(device));
         let unplanned = self.before[device] == 0.0 && self.expected[device].streams;
-        let helped = || finish(left, &self.contended, None);
+        let helped = || finish(left as f64, &self.contended, None);
         let hardly_helps = |step| others <= RELUCTANCE * step || helped() > HELP_PAYS * others;
         if unplanned && self.unstreamed.is_some_and(hardly_helps) {
             return (nothing_runs && self.is_first(device, left)).then_some(least);
@@ -306,7 +307,7 @@ impl ChunkScheduler {
         if state.left[device] == 0 && ((0..self.runners.len()).all(in_time) || !helps()) {
             return (nothing_runs && self.is_first(device, left)).then_some(least);
         }
-        let together = finish(left, &self.runners, None).max(held);
+        let together = finish(left as f64, &self.runners, None).max(held);
         let fair = ((together - me.ready) * me.rate).max(0.0) as u64;
         let own = state.left[device];
         let chunk = self.most(device, own, left).min(fair);
@@ -388,46 +389,7 @@ impl ChunkScheduler {
 #[cfg(test)]
 mod tests;
 
-// The end of a step: the time at which the devices at work would finish the pool,
-// and the quotas of its last tenth (the paper's step 5).
-
-/// A device at work on the pool.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Runner {
-    /// Seconds after the step's begin at which it could start another chunk.
-    pub ready: f64,
-    /// Pool units a second; 0 where unknown or inactive.
-    pub rate: f64,
-}
-
-/// The time at which `left` units are done if all runners but `except` share them
-/// and finish together; infinite if none can.
-///
-/// For the runners that are ready before the end, `end = (left + sum(rate ready)) /
-/// sum(rate)`.
-pub fn finish(left: u64, runners: &[Runner], except: Option<usize>) -> f64 {
-    let mut end = f64::INFINITY;
-    // A runner that is ready only after the end does not help. Leaving it out makes
-    // the end earlier, so each round leaves out the same runners or more.
-    for _ in 0..=runners.len() {
-        let (mut work, mut rate) = (left as f64, 0.0);
-        for (i, runner) in runners.iter().enumerate() {
-            if Some(i) != except && runner.rate > 0.0 && runner.ready < end {
-                work += runner.rate * runner.ready;
-                rate += runner.rate;
-            }
-        }
-        if rate <= 0.0 {
-            return end;
-        }
-        let earlier = work / rate;
-        if earlier >= end {
-            break;
-        }
-        end = earlier;
-    }
-    end
-}
+// The end of a step: the quotas of its last tenth (the paper's step 5).
 
 /// Sets each device's quota to the paper's `floor(ratio * remaining)`, where `ratio`
 /// is its part of all work done so far.

@@ -2,6 +2,7 @@
 
 use super::iteration::{Plan, State};
 use super::{Prediction, Situation};
+use crate::balance::apportion::{Runner, finish};
 use crate::residency::Places;
 
 /// Maps up to which all are examined.
@@ -282,17 +283,12 @@ fn shared(free: &[f64], work: f64) -> f64 {
     if work <= 0.0 {
         return 0.0;
     }
-    let mut free = free.to_vec();
-    free.sort_by(f64::total_cmp);
-    let mut sum = work;
-    for (index, begin) in free.iter().enumerate() {
-        sum += begin;
-        let level = sum / (index + 1) as f64;
-        if free.get(index + 1).is_none_or(|next| level <= *next) {
-            return level;
-        }
-    }
-    0.0
+    let runner = |ready: &f64| Runner {
+        ready: *ready,
+        rate: 1.0,
+    };
+    let runners: Vec<Runner> = free.iter().map(runner).collect();
+    finish(work, &runners, None)
 }
 
 /// The least time in which so many devices run epochs of these seconds: of the longest

@@ -1,8 +1,6 @@
 //! Tests of single decisions of the chunk scheduler: which chunk a device takes, and
 //! whether it waits.
 
-use proptest::prelude::*;
-
 use super::*;
 
 #[test]
@@ -297,18 +295,6 @@ fn the_rate_of_a_stream_includes_the_gaps_between_its_chunks() {
     );
 }
 
-fn runner(ready: f64, rate: f64) -> Runner {
-    Runner { ready, rate }
-}
-
-#[test]
-fn a_runner_that_is_ready_too_late_does_not_count() {
-    let runners = [runner(0.0, 10.0), runner(20.0, 1000.0)];
-    assert_eq!(finish(100, &runners, None), 10.0);
-    assert_eq!(finish(100, &runners, Some(0)), 20.1);
-    assert_eq!(finish(100, &[runner(0.0, 0.0)], None), f64::INFINITY);
-}
-
 #[test]
 fn quotas_are_the_floor_of_the_ratio() {
     let mut counts = [0; 3];
@@ -316,19 +302,6 @@ fn quotas_are_the_floor_of_the_ratio() {
     assert_eq!(counts, [66, 33, 0]);
     quotas(100, &[0.0; 3], &mut counts);
     assert_eq!(counts, [0; 3]);
-}
-
-proptest! {
-    #[test]
-    fn by_the_end_exactly_what_is_left_is_done(
-        left in 1u64..100_000,
-        runners in prop::collection::vec((0.0f64..50.0, 0.01f64..100.0), 1..8),
-    ) {
-        let runners: Vec<Runner> = runners.iter().map(|(e, r)| runner(*e, *r)).collect();
-        let end = finish(left, &runners, None);
-        let done: f64 = runners.iter().map(|r| r.rate * (end - r.ready).max(0.0)).sum();
-        prop_assert!((done - left as f64).abs() < 1e-6 * left as f64);
-    }
 }
 
 fn chunk(units: u64, issued: Nanos) -> ChunkDone {
