@@ -272,31 +272,8 @@ impl<'a> KernelRun<'a> {
     /// leaves its buffers, or of which that was not found out, too little memory, and the loss
     /// of all devices.
     pub fn run(self) -> Result<Run, Error> {
-        let Self {
-            session,
-            kernel,
-            items,
-            groups,
-            arguments,
-            steps,
-            gpu_memory,
-            traced,
-            unchecked,
-        } = self;
-        session.with_kernel_devices(|session| {
-            let run = KernelRun {
-                session,
-                kernel,
-                items,
-                groups,
-                arguments,
-                steps,
-                gpu_memory,
-                traced,
-                unchecked,
-            };
-            run.on_devices()
-        })
+        let session = self.session;
+        session.with_kernel_devices(|session| KernelRun { session, ..self }.on_devices())
     }
 
     fn on_devices(self) -> Result<Run, Error> {
