@@ -26,55 +26,38 @@ pub(super) trait Number:
     unsafe fn stream(self, to: *mut Self);
 }
 
-impl Number for f64 {
-    #[cfg(target_arch = "x86_64")]
-    type Avx2 = super::avx2::F64x4;
-    #[cfg(target_arch = "x86_64")]
-    type Avx512 = super::avx512::F64x8;
-
-    const ZERO: Self = 0.0;
-
-    #[inline(always)]
-    fn distance(self, other: Self) -> Self {
-        (self - other).abs()
-    }
-
-    #[inline(always)]
-    unsafe fn stream(self, to: *mut Self) {
-        // SAFETY: the caller's contract; every x86-64 processor has SSE2.
-        unsafe {
+/// A type with its vectors, and the instruction that writes one past the caches.
+macro_rules! number {
+    ($number:ty, $avx2:ident, $avx512:ident, $stream:ident) => {
+        impl Number for $number {
             #[cfg(target_arch = "x86_64")]
-            std::arch::x86_64::_mm_stream_si64(to.cast(), self.to_bits().cast_signed());
-            #[cfg(not(target_arch = "x86_64"))]
-            to.write(self);
+            type Avx2 = super::avx2::$avx2;
+            #[cfg(target_arch = "x86_64")]
+            type Avx512 = super::avx512::$avx512;
+
+            const ZERO: Self = 0.0;
+
+            #[inline(always)]
+            fn distance(self, other: Self) -> Self {
+                (self - other).abs()
+            }
+
+            #[inline(always)]
+            unsafe fn stream(self, to: *mut Self) {
+                // SAFETY: the caller's contract; every x86-64 processor has SSE2.
+                unsafe {
+                    #[cfg(target_arch = "x86_64")]
+                    std::arch::x86_64::$stream(to.cast(), self.to_bits().cast_signed());
+                    #[cfg(not(target_arch = "x86_64"))]
+                    to.write(self);
+                }
+            }
         }
-    }
+    };
 }
 
-impl Number for f32 {
-    #[cfg(target_arch = "x86_64")]
-    type Avx2 = super::avx2::F32x8;
-    #[cfg(target_arch = "x86_64")]
-    type Avx512 = super::avx512::F32x16;
-
-    const ZERO: Self = 0.0;
-
-    #[inline(always)]
-    fn distance(self, other: Self) -> Self {
-        (self - other).abs()
-    }
-
-    #[inline(always)]
-    unsafe fn stream(self, to: *mut Self) {
-        // SAFETY: the caller's contract; every x86-64 processor has SSE2.
-        unsafe {
-            #[cfg(target_arch = "x86_64")]
-            std::arch::x86_64::_mm_stream_si32(to.cast(), self.to_bits().cast_signed());
-            #[cfg(not(target_arch = "x86_64"))]
-            to.write(self);
-        }
-    }
-}
+number!(f64, F64x4, F64x8, _mm_stream_si64);
+number!(f32, F32x8, F32x16, _mm_stream_si32);
 
 /// Several running sums, or numbers, in one register.
 ///
