@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::Product;
-use super::dot::{Gather, Number};
+use super::dot::{Gather, Number, instructions};
 
 /// # Safety
 /// The processor has AVX2; otherwise as for `walk`.
@@ -62,18 +62,7 @@ pub(super) struct F64x4(__m256d);
 // numbers; masked lanes are not read. Columns are below 2^31, so that gathers may
 // read them as signed.
 impl Gather for F64x4 {
-    type Number = f64;
-    const LANES: usize = 4;
-
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        unsafe { Self(_mm256_setzero_pd()) }
-    }
-
-    #[inline(always)]
-    unsafe fn load(numbers: *const f64) -> Self {
-        unsafe { Self(_mm256_loadu_pd(numbers)) }
-    }
+    instructions!(f64, 4; _mm256_setzero_pd _mm256_loadu_pd _mm256_add_pd);
 
     #[inline(always)]
     unsafe fn load_first(left: usize, numbers: *const f64) -> Self {
@@ -111,11 +100,6 @@ impl Gather for F64x4 {
     }
 
     #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        unsafe { Self(_mm256_add_pd(self.0, other.0)) }
-    }
-
-    #[inline(always)]
     unsafe fn add_products(self, values: Self, x: Self) -> Self {
         unsafe { Self(_mm256_add_pd(self.0, _mm256_mul_pd(values.0, x.0))) }
     }
@@ -139,18 +123,7 @@ pub(super) struct F32x8(__m256);
 
 // SAFETY (every block): as above.
 impl Gather for F32x8 {
-    type Number = f32;
-    const LANES: usize = 8;
-
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        unsafe { Self(_mm256_setzero_ps()) }
-    }
-
-    #[inline(always)]
-    unsafe fn load(numbers: *const f32) -> Self {
-        unsafe { Self(_mm256_loadu_ps(numbers)) }
-    }
+    instructions!(f32, 8; _mm256_setzero_ps _mm256_loadu_ps _mm256_add_ps);
 
     #[inline(always)]
     unsafe fn load_first(left: usize, numbers: *const f32) -> Self {
@@ -183,11 +156,6 @@ impl Gather for F32x8 {
                 }
             })
         }
-    }
-
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        unsafe { Self(_mm256_add_ps(self.0, other.0)) }
     }
 
     #[inline(always)]

@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 use std::ops::Range;
 
 use super::Product;
-use super::dot::{Gather, Number};
+use super::dot::{Gather, Number, instructions};
 
 /// # Safety
 /// The processor has AVX-512F; otherwise as for `walk`.
@@ -35,18 +35,7 @@ pub(super) struct F64x8(__m512d);
 // numbers; masked lanes are not read. Columns are below 2^31, so that gathers may
 // read them as signed.
 impl Gather for F64x8 {
-    type Number = f64;
-    const LANES: usize = 8;
-
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        unsafe { Self(_mm512_setzero_pd()) }
-    }
-
-    #[inline(always)]
-    unsafe fn load(numbers: *const f64) -> Self {
-        unsafe { Self(_mm512_loadu_pd(numbers)) }
-    }
+    instructions!(f64, 8; _mm512_setzero_pd _mm512_loadu_pd _mm512_add_pd);
 
     #[inline(always)]
     unsafe fn load_first(left: usize, numbers: *const f64) -> Self {
@@ -86,11 +75,6 @@ impl Gather for F64x8 {
     }
 
     #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        unsafe { Self(_mm512_add_pd(self.0, other.0)) }
-    }
-
-    #[inline(always)]
     unsafe fn add_products(self, values: Self, x: Self) -> Self {
         unsafe { Self(_mm512_fmadd_pd(values.0, x.0, self.0)) }
     }
@@ -107,18 +91,7 @@ pub(super) struct F32x16(__m512);
 
 // SAFETY (every block): as above.
 impl Gather for F32x16 {
-    type Number = f32;
-    const LANES: usize = 16;
-
-    #[inline(always)]
-    unsafe fn zero() -> Self {
-        unsafe { Self(_mm512_setzero_ps()) }
-    }
-
-    #[inline(always)]
-    unsafe fn load(numbers: *const f32) -> Self {
-        unsafe { Self(_mm512_loadu_ps(numbers)) }
-    }
+    instructions!(f32, 16; _mm512_setzero_ps _mm512_loadu_ps _mm512_add_ps);
 
     #[inline(always)]
     unsafe fn load_first(left: usize, numbers: *const f32) -> Self {
@@ -150,11 +123,6 @@ impl Gather for F32x16 {
                 },
             )
         }
-    }
-
-    #[inline(always)]
-    unsafe fn add(self, other: Self) -> Self {
-        unsafe { Self(_mm512_add_ps(self.0, other.0)) }
     }
 
     #[inline(always)]
