@@ -62,7 +62,8 @@ fn node(wire: LocalWire, cores: &[usize], workload: &dyn ClusterWorkload, tile: 
         outputs: Vec::new(),
         progress: &mut |_| {},
     };
-    let ran = node.run_workload(workload, control).expect("it runs");
+    let (ran, wire) = node.run_until_settled(workload, control).expect("it runs");
+    wire.finish().expect("all end");
     Driven {
         seconds: ran.map(|outcome| outcome.seconds),
         driver: own_seconds() - before,

@@ -106,7 +106,8 @@ impl Case {
             outputs: vec![(self.workload.result(), sink)],
             progress: &mut |_| {},
         };
-        let ran = node.run_workload(&*self.workload, control)?;
+        let (ran, wire) = node.run_until_settled(&*self.workload, control)?;
+        wire.finish()?;
         if let Some(outcome) = &ran {
             self.check(outcome.tasks, gathered);
             check_trace(outcome, &*self.workload);

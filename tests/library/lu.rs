@@ -113,7 +113,8 @@ fn rank(
         outputs,
         progress: &mut |_| {},
     };
-    let outcome = node.run_workload(&workload.program(), control)?;
+    let (outcome, wire) = node.run_until_settled(&workload.program(), control)?;
+    wire.finish()?;
     Ok(outcome.map(|outcome| (factors, pivots, outcome)))
 }
 

@@ -70,20 +70,6 @@ impl Sink for Vec<u8> {
 }
 
 impl Node<'_> {
-    /// Runs a workload. The first node gets the outcome.
-    ///
-    /// # Errors
-    /// As [`Self::run_until_settled`].
-    pub fn run_workload(
-        self,
-        workload: &dyn ClusterWorkload,
-        control: Control,
-    ) -> Result<Option<ClusterOutcome>, ClusterError> {
-        let (outcome, wire) = self.run_until_settled(workload, control)?;
-        wire.finish()?;
-        Ok(outcome)
-    }
-
     /// Runs a workload. The first node gets the outcome. The others wait in [`Wire::finish`]
     /// until it has written what there is to write and does the same.
     ///

@@ -48,7 +48,8 @@ fn survives_loss(
         when: When::Phase(step),
         effect,
     };
-    let mut runtime = open(devices).with_faults(vec![fault]);
+    let mut runtime = open(devices);
+    runtime.inject(vec![fault]);
     let limit = units.map(|units| units * GRID().stencil().unit_bytes());
     let outcome = run(&mut runtime, GRID(), strategy, limit);
     let what = format!("{devices}, {strategy}, {units:?}, {fault:?}");
@@ -119,7 +120,8 @@ fn of_the_only_device_is_the_end() {
             when: When::Phase(step),
             effect,
         };
-        let mut runtime = open("cpu:1=own").with_faults(vec![fault]);
+        let mut runtime = open("cpu:1=own");
+        runtime.inject(vec![fault]);
         let ended = corun(&mut runtime, &GRID().stencil(), None, by(&Strategy::Dawl));
         assert!(
             matches!(&ended, Err(CorunError::AllLost { why, .. }) if why.contains("on purpose")),

@@ -13,8 +13,8 @@ use pdawl_api::runtime::sim::{self, At, FaultEffect, Sim, SimOptions};
 use pdawl_api::runtime::union::faults::{Effect, Fault, When};
 use pdawl_api::runtime::{DeviceId, Runtime};
 use pdawl_api::time::Nanos;
-use pdawl_api::workload::task_set::mix_reference;
 
+use super::mix_reference::mix_reference;
 use super::random::{Case, case};
 use super::run::{
     check_memory, check_order, check_results, connect, limit_memory, numbers, once, options,
@@ -139,7 +139,8 @@ fn on_real_devices_at_any_launch() {
                     Effect::Fail
                 },
             };
-            let mut runtime = open(devices).with_faults(vec![fault]);
+            let mut runtime = open(devices);
+            runtime.inject(vec![fault]);
             connect(&mut rng, &mut runtime);
             let case = case(&mut rng, 10);
             let what = format!("{devices}, seed {seed}, case {number}, {fault:?}");

@@ -15,6 +15,8 @@ mod devices;
 mod figure_16;
 mod limits;
 mod losses;
+#[path = "../../fixtures/mix_reference.rs"]
+mod mix_reference;
 mod open;
 mod paper_tasks;
 mod random;
@@ -23,5 +25,9 @@ mod run;
 mod simulated;
 mod task_sets;
 mod transformers;
+
+use pdawl_api::codelet::Value;
+use pdawl_api::codelet::mix::Digest;
+use pdawl_api::graph::{Argument, TaskGraph};
 
 pub use simulated::machine as two_gpus;

@@ -12,9 +12,10 @@ use pdawl_api::policy::Eager;
 use pdawl_api::runtime::Runtime;
 use pdawl_api::runtime::sim::{Sim, SimDevice, SimOptions};
 use pdawl_api::workload::task_set::{
-    Body, Cholesky, Matmul2d, Matmul3d, Order, RandomTasks, TaskSet, Tasks, mix_reference,
+    Body, Cholesky, Matmul2d, Matmul3d, Order, RandomTasks, TaskSet, Tasks,
 };
 
+use super::mix_reference::mix_reference;
 use super::random::Case;
 use super::run::{
     check_memory, check_order, limit_memory, numbers, once, options, policy, prepared,

@@ -41,7 +41,8 @@ fn results_are_right_without_the_device_that_was_lost() {
                     when: When::Phase(step),
                     effect,
                 };
-                let mut runtime = open(&own).with_faults(vec![fault]);
+                let mut runtime = open(&own);
+                runtime.inject(vec![fault]);
                 let strategy: Strategy = strategy.parse().expect("a strategy");
                 let what = format!("{name}, {own:?}, {strategy}, {fault:?}");
                 let (outcome, results) = run(&mut runtime, &found.user, &strategy, STEPS, false)

@@ -13,7 +13,7 @@
 //! ([`Body`]). [`TaskSet::graph`] makes the graph;
 //! [`Components::single_kernels`](crate::graph::Components::single_kernels) makes a
 //! component of each task. `builder` has what all sets share, `operation` the computations of
-//! tasks and the contents of given data; [`mix_reference`] computes what checking tasks have to leave.
+//! tasks and the contents of given data.
 
 mod builder;
 mod cholesky;
@@ -26,7 +26,6 @@ mod tests;
 
 pub use cholesky::Cholesky;
 pub use matmul::{Matmul2d, Matmul3d};
-pub use operation::mix_reference;
 pub use random::RandomTasks;
 
 use thiserror::Error;

@@ -6,8 +6,13 @@ use fastrand::Rng;
 use proptest::prelude::*;
 
 use super::*;
-use crate::codelet::HostValue;
+use crate::codelet::mix::Digest;
+use crate::codelet::{HostValue, Value};
 use crate::graph::{Argument, Components, DatumId, KernelId, TaskGraph};
+use mix_reference::mix_reference;
+
+#[path = "../../../../tests/fixtures/mix_reference.rs"]
+mod mix_reference;
 
 /// A small set with this body.
 fn set(tasks: Tasks, body: Body, seed: u64) -> TaskSet {

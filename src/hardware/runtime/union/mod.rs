@@ -160,12 +160,6 @@ impl Union {
         }
     }
 
-    /// The same machine, some of whose devices have faults.
-    pub fn with_faults(mut self, faults: Vec<Fault>) -> Self {
-        self.inject(faults);
-        self
-    }
-
     /// From now on devices have these faults, instead of earlier ones.
     pub fn inject(&mut self, faults: Vec<Fault>) {
         self.faults = Faults::new(faults, self.devices.len());

@@ -11,7 +11,8 @@ unsafe fn nothing(_args: &[HostValue], _first: u64, _units: Range<u64>) {}
 
 /// Two pools of one worker, a queue each, and a second queue of the first.
 fn open(faults: Vec<Fault>) -> (Union, [QueueId; 3]) {
-    let mut union = pools(2).with_faults(faults);
+    let mut union = pools(2);
+    union.inject(faults);
     let queues = [0, 1, 0].map(|device| union.queue(DeviceId(device)).unwrap());
     (union, queues)
 }

@@ -152,11 +152,12 @@ fn the_loss_of_the_other_device_is_reported_as_its_own() {
         effect: Effect::Lose,
     };
     let mut world = World {
-        union: union.with_faults(vec![fault]),
+        union,
         fakes,
         memory,
         queues,
     };
+    world.union.inject(vec![fault]);
     let mut rng = Rng::with_seed(1);
     let [a, b] = [0, 1].map(|device| filled(&mut world, device, &mut rng));
     let queue = world.queues[2].0;
