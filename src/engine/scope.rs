@@ -15,23 +15,13 @@ use crate::runtime::{
 
 /// A runtime, with the memory and the queues to release at the end.
 pub struct RuntimeScope<'a> {
-    runtime: &'a mut dyn Runtime,
+    /// `None` while what it allocated [waits](Self::moved) for a runtime.
+    runtime: Option<&'a mut dyn Runtime>,
     host: Vec<HostMemoryId>,
     buffers: Vec<BufferId>,
     queues: Vec<QueueId>,
     /// Commands enqueued by [`Self::enqueue`] whose completions are still to come.
     in_flight: usize,
-    /// Whether what it allocated is [suspended](Self::suspend).
-    is_suspended: bool,
-}
-
-/// The memory and the queues of a scope without a runtime. Nobody frees them until a scope
-/// has them again.
-#[derive(Debug, Default)]
-pub struct SuspendedScope {
-    host: Vec<HostMemoryId>,
-    buffers: Vec<BufferId>,
-    queues: Vec<QueueId>,
 }
 
 /// Memory that a device's kernels work on, with host memory of the same length
@@ -54,63 +44,53 @@ impl DeviceArray {
 impl<'a> RuntimeScope<'a> {
     pub fn on(runtime: &'a mut dyn Runtime) -> Self {
         Self {
-            runtime,
+            runtime: Some(runtime),
             host: Vec::new(),
             buffers: Vec::new(),
             queues: Vec::new(),
             in_flight: 0,
-            is_suspended: false,
-        }
-    }
-
-    /// Goes on with what was suspended, on the same runtime.
-    pub fn resume(runtime: &'a mut dyn Runtime, suspended: SuspendedScope) -> Self {
-        let SuspendedScope {
-            host,
-            buffers,
-            queues,
-        } = suspended;
-        let mut scope = Self::on(runtime);
-        (scope.host, scope.buffers, scope.queues) = (host, buffers, queues);
-        scope
-    }
-
-    /// Gives the runtime back for a while, with nothing freed. No command is in flight.
-    pub fn suspend(mut self) -> SuspendedScope {
-        self.is_suspended = true;
-        SuspendedScope {
-            host: std::mem::take(&mut self.host),
-            buffers: std::mem::take(&mut self.buffers),
-            queues: std::mem::take(&mut self.queues),
         }
     }
 }
 
 impl RuntimeScope<'_> {
+    /// The same without its runtime, which others may have for a while, or on it again. Meanwhile
+    /// nothing is freed, and only what needs no runtime may be asked. No command is in flight.
+    pub fn moved<'b>(mut self, runtime: Option<&'b mut dyn Runtime>) -> RuntimeScope<'b> {
+        self.runtime = None;
+        RuntimeScope {
+            runtime,
+            host: std::mem::take(&mut self.host),
+            buffers: std::mem::take(&mut self.buffers),
+            queues: std::mem::take(&mut self.queues),
+            in_flight: 0,
+        }
+    }
+
     /// See [`Runtime::alloc_host`].
     pub fn alloc_host(&mut self, bytes: u64) -> Result<HostMemoryId, RuntimeError> {
-        let memory = self.runtime.alloc_host(bytes)?;
+        let memory = self.deref_mut().alloc_host(bytes)?;
         self.host.push(memory);
         Ok(memory)
     }
 
     /// See [`Runtime::adopt_host`]. The memory is dropped with the scope.
     pub fn adopt_host(&mut self, memory: AdoptedMemory) -> Result<HostMemoryId, NotAdopted> {
-        let memory = self.runtime.adopt_host(memory)?;
+        let memory = self.deref_mut().adopt_host(memory)?;
         self.host.push(memory);
         Ok(memory)
     }
 
     /// See [`crate::runtime::Devices::alloc`].
     pub fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
-        let buffer = self.runtime.alloc(device, bytes)?;
+        let buffer = self.deref_mut().alloc(device, bytes)?;
         self.buffers.push(buffer);
         Ok(buffer)
     }
 
     /// A queue whose completions have the device's times; see [`crate::runtime::Devices::open_queue`].
     pub fn queue(&mut self, device: DeviceId) -> Result<QueueId, RuntimeError> {
-        let queue = self.runtime.queue(device)?;
+        let queue = self.deref_mut().queue(device)?;
         self.queues.push(queue);
         Ok(queue)
     }
@@ -181,7 +161,7 @@ impl RuntimeScope<'_> {
         command: Command,
         wait: &[EventId],
     ) -> Result<EventId, RuntimeError> {
-        let event = self.runtime.enqueue(queue, command, wait)?;
+        let event = self.deref_mut().enqueue(queue, command, wait)?;
         self.in_flight += 1;
         Ok(event)
     }
@@ -195,7 +175,7 @@ impl RuntimeScope<'_> {
         let mut all = Vec::with_capacity(commands);
         let mut failure = None;
         while all.len() < commands {
-            let Some(completion) = self.runtime.wait(None)? else {
+            let Some(completion) = self.wait(None)? else {
                 self.in_flight = 0;
                 break;
             };
@@ -238,15 +218,15 @@ impl RuntimeScope<'_> {
 
     /// Frees all queues before the scope ends.
     pub fn free_queues(&mut self) {
-        for queue in self.queues.drain(..) {
-            self.runtime.free_queue(queue);
+        for queue in std::mem::take(&mut self.queues) {
+            self.free_queue(queue);
         }
     }
 
     /// Frees all device memory before the scope ends.
     pub fn free_buffers(&mut self) {
-        for buffer in self.buffers.drain(..) {
-            self.runtime.free(buffer);
+        for buffer in std::mem::take(&mut self.buffers) {
+            self.free(buffer);
         }
     }
 }
@@ -255,28 +235,34 @@ impl<'a> Deref for RuntimeScope<'a> {
     type Target = dyn Runtime + 'a;
 
     fn deref(&self) -> &Self::Target {
-        self.runtime
+        match &self.runtime {
+            Some(runtime) => *runtime,
+            None => unreachable!("a scope without its runtime is asked"),
+        }
     }
 }
 
 impl DerefMut for RuntimeScope<'_> {
     fn deref_mut(&mut self) -> &mut Self::Target {
-        self.runtime
+        match &mut self.runtime {
+            Some(runtime) => *runtime,
+            None => unreachable!("a scope without its runtime is asked"),
+        }
     }
 }
 
 impl Drop for RuntimeScope<'_> {
     fn drop(&mut self) {
-        if self.is_suspended {
+        if self.runtime.is_none() {
             return;
         }
         // The next user of the runtime must not meet these completions.
         let _ = self.completions(self.in_flight);
-        self.runtime.notify(Notice::DrivingEnds);
+        self.notify(Notice::DrivingEnds);
         self.free_queues();
         self.free_buffers();
-        for memory in self.host.drain(..) {
-            self.runtime.free_host(memory);
+        for memory in std::mem::take(&mut self.host) {
+            self.free_host(memory);
         }
     }
 }

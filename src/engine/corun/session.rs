@@ -4,25 +4,18 @@
 //! in host memory when a step begins.
 
 use std::ops::Range;
-use std::time::{Duration, Instant};
 
-use super::context::{Context, DeviceState};
-use super::form::{Form, Later, When};
-use super::jobs::Jobs;
-use super::layout::Layout;
+use super::context::Context;
+use super::form::{Later, When};
 use super::open::Corun;
-use super::probe::Probes;
-use super::run::{Planned, RunState};
+use super::run::RunState;
 use super::step::{EndedStep, StepEnd};
 use super::{CorunError, Options};
 use crate::balance::{Balancer, Setup};
-use crate::codelet::Codelet;
 use crate::runtime::{Notice, Runtime, RuntimeError};
-use crate::scope::{RuntimeScope, SuspendedScope};
 use crate::time::Nanos;
 use crate::workload::Divisible;
 use crate::{Loss, Outcome, StepRecord};
-use std::sync::Arc;
 
 /// Makes a balancer for a part.
 pub type NewBalancer<'b> = &'b dyn Fn(&Setup) -> Box<dyn Balancer>;
@@ -30,7 +23,8 @@ pub type NewBalancer<'b> = &'b dyn Fn(&Setup) -> Box<dyn Balancer>;
 /// The units of a node in a co-run, between two steps. It does not have the runtime then;
 /// its memory must be given back by [`Self::close`].
 pub struct Session<'w> {
-    state: Suspended<'w>,
+    /// Without its runtime.
+    state: RunState<'static, 'w>,
     /// The step to come.
     step: u32,
 }
@@ -64,14 +58,14 @@ impl<'w> Session<'w> {
         run.set_up(later)?;
         run.start_clock();
         Ok(Self {
-            state: Suspended::of(run),
+            state: moved(run, None),
             step: 0,
         })
     }
 
     /// The devices lost so far.
     pub fn losses(&self) -> &[Loss] {
-        &self.state.losses
+        &self.state.context.losses
     }
 
     /// Calls `with` with the run on its runtime.
@@ -81,9 +75,9 @@ impl<'w> Session<'w> {
         with: impl FnOnce(&mut RunState<'_, 'w>, u32) -> R,
     ) -> (Self, R) {
         let step = self.step;
-        let mut run = self.state.resume(runtime);
+        let mut run = moved(self.state, Some(&mut *runtime));
         let result = with(&mut run, step);
-        let state = Suspended::of(run);
+        let state = moved(run, None);
         (Self { state, step }, result)
     }
 
@@ -220,7 +214,7 @@ impl<'w> Session<'w> {
 
     /// Gives all memory and queues back.
     pub fn close(self, runtime: &mut dyn Runtime) -> Outcome {
-        let mut run = self.state.resume(runtime);
+        let mut run = moved(self.state, Some(&mut *runtime));
         // After an error some may be in flight, whose ends must not reach others.
         let _ = run.drain();
         let outcome = std::mem::take(&mut run.outcome);
@@ -230,122 +224,15 @@ impl<'w> Session<'w> {
     }
 }
 
-/// A run without its runtime.
-struct Suspended<'w> {
-    scope: SuspendedScope,
-    workload: &'w dyn Divisible,
-    units: Range<u64>,
-    codelet: Arc<Codelet>,
-    devices: Vec<DeviceState>,
-    layout: Layout,
-    jobs: Jobs,
-    losses: Vec<Loss>,
-    spoiled: bool,
-    each_command: bool,
-    outside: Duration,
-    submitting: Nanos,
-    form: Box<dyn Form + 'w>,
-    options: Options,
-    balancer: Box<dyn Balancer>,
-    planned: Planned,
-    barrier: Nanos,
-    ended: Option<EndedStep>,
-    clock: Instant,
-    probes: Probes,
-    reported_losses: usize,
-    lost_seconds: f64,
-    outcome: Outcome,
-    opened: (Instant, Nanos),
-}
-
-impl<'w> Suspended<'w> {
-    fn of(run: RunState<'_, 'w>) -> Self {
-        let RunState {
-            context,
-            form,
-            options,
-            balancer,
-            planned,
-            barrier,
-            ended,
-            clock,
-            probes,
-            reported_losses,
-            lost_seconds,
-            outcome,
-            opened,
-        } = run;
-        let Context {
-            runtime,
-            workload,
-            units,
-            codelet,
-            devices,
-            layout,
-            jobs,
-            losses,
-            spoiled,
-            each_command,
-            outside,
-            submitting,
-        } = context;
-        Self {
-            scope: runtime.suspend(),
-            workload,
-            units,
-            codelet,
-            devices,
-            layout,
-            jobs,
-            losses,
-            spoiled,
-            each_command,
-            outside,
-            submitting,
-            form,
-            options,
-            balancer,
-            planned,
-            barrier,
-            ended,
-            clock,
-            probes,
-            reported_losses,
-            lost_seconds,
-            outcome,
-            opened,
-        }
-    }
-
-    fn resume<'r>(self, runtime: &'r mut dyn Runtime) -> RunState<'r, 'w> {
-        let context = Context {
-            runtime: RuntimeScope::resume(runtime, self.scope),
-            workload: self.workload,
-            units: self.units,
-            codelet: self.codelet,
-            devices: self.devices,
-            layout: self.layout,
-            jobs: self.jobs,
-            losses: self.losses,
-            spoiled: self.spoiled,
-            each_command: self.each_command,
-            outside: self.outside,
-            submitting: self.submitting,
-        };
-        RunState {
-            context,
-            form: self.form,
-            options: self.options,
-            balancer: self.balancer,
-            planned: self.planned,
-            barrier: self.barrier,
-            ended: self.ended,
-            clock: self.clock,
-            probes: self.probes,
-            reported_losses: self.reported_losses,
-            lost_seconds: self.lost_seconds,
-            outcome: self.outcome,
-            opened: self.opened,
-        }
-    }
+/// A run without its runtime, or on it again.
+fn moved<'r, 'w>(
+    run: RunState<'_, 'w>,
+    runtime: Option<&'r mut dyn Runtime>,
+) -> RunState<'r, 'w> {
+    let RunState { context, .. } = run;
+    let context = Context {
+        runtime: context.runtime.moved(runtime),
+        ..context
+    };
+    RunState { context, ..run }
 }

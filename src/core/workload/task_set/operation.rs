@@ -7,7 +7,7 @@ use crate::codelet::{
     Codelet, Cost, Element, HostCode, KernelSource, NdRange, OpenClKernel, ProductPrecision, Shape,
     Value,
 };
-use crate::graph::{Argument, Contents};
+use crate::graph::Contents;
 use crate::random::uniform;
 
 /// What a task computes.
