@@ -76,7 +76,7 @@ impl GraphRun<'_> {
         let shares = self.prepared.devices[device].shares;
         let level = self.components.list()[component].level;
         self.begin_level(level);
-        let run = &mut self.state.components[component];
+        let run = &mut self.known.state.components[component];
         run.dispatched = before;
         let (queue_count, width) = self.options.of(device);
         let (graph, components) = (&*self.graph, &*self.components);
@@ -89,7 +89,7 @@ impl GraphRun<'_> {
             component,
             device,
             shares,
-            windowed: self.windowed,
+            windowed: self.known.windowed,
         };
         let known = &mut prepared.command_plans[device][component];
         let plan = match known.as_ref().filter(|plan| plan.fits(width, &copies)) {
@@ -101,8 +101,8 @@ impl GraphRun<'_> {
                 ))))
             }
         };
-        let first_queue = self.next_queue[device];
-        self.next_queue[device] = (first_queue + plan.queues.steps(width)) % queue_count;
+        let first_queue = self.known.next_queue[device];
+        self.known.next_queue[device] = (first_queue + plan.queues.steps(width)) % queue_count;
         // A trace needs the times of each kernel.
         let graph = match self.options.trace {
             true => None,
@@ -131,12 +131,12 @@ impl GraphRun<'_> {
     pub(super) fn enqueue(&mut self, mut dispatches: Vec<Dispatch>) {
         let before = self.runtime.now();
         self.runtime.notify(Notice::BatchBegins);
-        while !dispatches.is_empty() && self.error.is_none() {
+        while !dispatches.is_empty() && self.known.error.is_none() {
             dispatches.retain_mut(|dispatch| match self.enqueue_next(dispatch) {
                 Ok(()) => !dispatch.complete(),
                 // The lost device may be another one, which has what this one needs.
                 Err(error) => {
-                    self.state.components[dispatch.component].failed = true;
+                    self.known.state.components[dispatch.component].failed = true;
                     self.refused(error);
                     false
                 }
@@ -224,8 +224,8 @@ impl GraphRun<'_> {
         let mut event = None;
         for (number, command) in commands.into_iter().enumerate() {
             if command.kind() == CommandKind::Write {
-                self.state.components[to.component].written += command.bytes();
-                self.uses[to.device].bytes_h2d += command.bytes();
+                self.known.state.components[to.component].written += command.bytes();
+                self.known.uses[to.device].bytes_h2d += command.bytes();
             }
             // One queue has them all, so the last one ends when all have.
             event = match number == last {
@@ -271,7 +271,7 @@ impl GraphRun<'_> {
         };
         let here = residency.state(to.device, other.0) == State::Valid;
         let needed = |kernel: &KernelId| {
-            self.components.of(*kernel) != to.component && !self.state.is_done(*kernel)
+            self.components.of(*kernel) != to.component && !self.known.state.is_done(*kernel)
         };
         let mut readers = self.graph.readers(other).iter();
         if here && !residency.in_host(other.0) && readers.any(needed) {
@@ -302,7 +302,7 @@ impl GraphRun<'_> {
 
     /// The copy of a datum to host memory that is in flight.
     pub(super) fn storing(&self, datum: DatumId) -> Option<EventId> {
-        let mut fetching = self.fetching.iter();
+        let mut fetching = self.known.fetching.iter();
         fetching.find_map(|(other, event)| (*other == datum).then_some(*event))
     }
 
@@ -333,7 +333,7 @@ impl GraphRun<'_> {
         };
         let wait = self.storing_below(datum);
         let event = self.submit(from, Purpose::Fetch(datum), command, &wait)?;
-        self.fetching.push((datum, event));
+        self.known.fetching.push((datum, event));
         Ok(event)
     }
 
@@ -406,7 +406,7 @@ impl GraphRun<'_> {
         match self.prepared.storage.residency.state(to.device, datum.0) {
             // The component's own writes are among its precedences.
             State::Arriving((event, component)) => {
-                (component != to.component || self.windowed).then_some(event)
+                (component != to.component || self.known.windowed).then_some(event)
             }
             _ => None,
         }
@@ -462,18 +462,18 @@ impl GraphRun<'_> {
         command: Command,
         wait: &[EventId],
     ) -> Result<EventId, RuntimeError> {
-        let queue = self.queues[to.device][to.queue];
+        let queue = self.known.queues[to.device][to.queue];
         let event = self.runtime.enqueue(queue, command, wait)?;
         if let Purpose::Launch(kernel) | Purpose::Read(kernel, _) = purpose {
-            self.state.command_submitted(kernel);
+            self.known.state.command_submitted(kernel);
         }
         if let Purpose::Graph = purpose {
             for kernel in &self.components.list()[to.component].kernels {
-                self.state.command_submitted(*kernel);
+                self.known.state.command_submitted(*kernel);
             }
         }
         if purpose.is_part_of_component() {
-            self.state.components[to.component].in_flight += 1;
+            self.known.state.components[to.component].in_flight += 1;
         }
         self.count(to, purpose);
         let waits = match self.options.trace {
@@ -487,7 +487,7 @@ impl GraphRun<'_> {
             purpose,
             waits,
         };
-        self.in_flight.insert(event, submission, wait);
+        self.known.in_flight.insert(event, submission, wait);
         Ok(event)
     }
 
@@ -503,13 +503,13 @@ impl GraphRun<'_> {
         if end == End::Notified {
             return self.submit(to, purpose, command, wait).map(Some);
         }
-        let queue = self.queues[to.device][to.queue];
+        let queue = self.known.queues[to.device][to.queue];
         self.runtime.submit(queue, command, wait, None)?;
         match purpose {
-            Purpose::Launch(kernel) => self.state.launched_without_event(kernel),
+            Purpose::Launch(kernel) => self.known.state.launched_without_event(kernel),
             Purpose::Graph => {
                 for kernel in &self.components.list()[to.component].kernels {
-                    self.state.launched_without_event(*kernel);
+                    self.known.state.launched_without_event(*kernel);
                 }
             }
             _ => {}

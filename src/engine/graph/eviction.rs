@@ -18,14 +18,14 @@ impl GraphRun<'_> {
         component: usize,
         bytes: u64,
     ) -> Result<bool, RuntimeError> {
-        while self.windows[device].leaving < bytes {
+        while self.known.windows[device].leaving < bytes {
             let Some(slot) = self.victim(device) else {
                 return Ok(false);
             };
             match self.version(device, slot) {
                 Some(version) if self.must_be_kept(version) || !self.can_leave(device, slot) => {
                     (self.prepared.storage.residency).set(device, version.0, State::Leaving);
-                    self.windows[device].leaving += self.slot_bytes(slot);
+                    self.known.windows[device].leaving += self.slot_bytes(slot);
                     self.store(component, device, version)?;
                 }
                 _ => {
@@ -47,7 +47,7 @@ impl GraphRun<'_> {
                 .into_iter()
                 .flat_map(|space| space.unpinned())
         };
-        if !self.windowed {
+        if !self.known.windowed {
             // Temporary data stay where they are until their room is needed.
             let is_dead = |slot: &usize| self.is_dead(device, *slot);
             let mut candidates = unpinned().filter(|slot| evictable(*slot));
@@ -90,7 +90,7 @@ impl GraphRun<'_> {
     /// Whether a kernel that has not run reads a datum.
     pub(super) fn is_to_be_read(&self, datum: DatumId) -> bool {
         let mut readers = self.graph.readers(datum).iter();
-        readers.any(|kernel| !self.state.is_done(*kernel))
+        readers.any(|kernel| !self.known.state.is_done(*kernel))
     }
 
     /// Whether a datum must be written to the host before it leaves a device.
@@ -106,25 +106,25 @@ impl GraphRun<'_> {
     /// Whether the kernel was launched that makes the next version in the same host memory.
     fn is_overwritten(&self, datum: DatumId) -> bool {
         let overwriters = self.prepared.storage.overwritten(&self.graph, datum);
-        (overwriters.into_iter()).any(|kernel| self.state.was_launched(kernel))
+        (overwriters.into_iter()).any(|kernel| self.known.state.was_launched(kernel))
     }
 
     pub(super) fn evict(&mut self, device: usize, slot: usize) {
         self.prepared.storage.residency.evict(device, slot);
         self.tell_left(device, slot);
-        self.uses[device].evictions += 1;
+        self.known.uses[device].evictions += 1;
     }
 
     /// A datum has been copied to the host.
     pub(super) fn stored(&mut self, datum: DatumId) {
-        self.fetching.retain(|(fetched, _)| *fetched != datum);
+        self.known.fetching.retain(|(fetched, _)| *fetched != datum);
         // A host device that overwrites it may have been heard of before this copy, on
         // which it waited: completions of several devices come in any order.
         if !self.is_overwritten(datum) {
             (self.prepared.storage).set_in_host(&self.graph, datum, true);
         }
         // Several devices may have waited for the one copy.
-        for device in 0..self.windows.len() {
+        for device in 0..self.known.windows.len() {
             let residency = &mut self.prepared.storage.residency;
             if residency.state(device, datum.0) != State::Leaving {
                 continue;
@@ -132,7 +132,7 @@ impl GraphRun<'_> {
             let slot = residency.slot(datum.0);
             residency.set(device, datum.0, State::Valid);
             let leaves = residency.is_evictable(device, slot);
-            self.windows[device].leaving -= self.slot_bytes(slot);
+            self.known.windows[device].leaving -= self.slot_bytes(slot);
             // A component that came meanwhile may need it.
             if leaves {
                 self.evict(device, slot);
@@ -145,7 +145,7 @@ impl GraphRun<'_> {
     pub(super) fn replaced(&mut self, device: usize, datum: DatumId) {
         let residency = &mut self.prepared.storage.residency;
         if residency.state(device, datum.0) == State::Leaving {
-            self.windows[device].leaving -= self.graph.datum(datum).bytes;
+            self.known.windows[device].leaving -= self.graph.datum(datum).bytes;
         }
         residency.set(device, datum.0, State::Absent);
     }
@@ -167,7 +167,7 @@ impl GraphRun<'_> {
         let is_in_host = residency.in_host(datum.0);
         self.tell_arrived(device, slot);
         self.drop_older(device, slot, datum);
-        if self.windowed && self.graph.datum(datum).wanted && !is_in_host {
+        if self.known.windowed && self.graph.datum(datum).wanted && !is_in_host {
             self.store(component, device, datum)?;
         }
         Ok(())
@@ -178,14 +178,14 @@ impl GraphRun<'_> {
         if self.graph.first_version(datum) == datum {
             return;
         }
-        for device in (0..self.windows.len()).filter(|device| *device != maker) {
+        for device in (0..self.known.windows.len()).filter(|device| *device != maker) {
             // After a loss a version may be made again when there is a later one.
             let storage = &self.prepared.storage;
             let is_older = |version| storage.is_before(&self.graph, version, datum);
             if !self.version(device, slot).is_some_and(is_older) {
                 continue;
             }
-            if self.windowed && self.can_leave(device, slot) {
+            if self.known.windowed && self.can_leave(device, slot) {
                 self.evict(device, slot);
             } else {
                 self.tell_left(device, slot);
@@ -195,23 +195,23 @@ impl GraphRun<'_> {
 
     /// Tells the policy, once, that a device has a slot's datum or gets it.
     pub(super) fn tell_arrived(&mut self, device: usize, slot: usize) {
-        if !std::mem::replace(&mut self.reported[device][slot], true) {
+        if !std::mem::replace(&mut self.known.reported[device][slot], true) {
             self.policy.arrived(device, slot);
         }
     }
 
     fn tell_left(&mut self, device: usize, slot: usize) {
-        if std::mem::replace(&mut self.reported[device][slot], false) {
+        if std::mem::replace(&mut self.known.reported[device][slot], false) {
             self.policy.evicted(device, slot);
         }
     }
 
     /// Tells the policy what devices that are left have no more after a loss.
     pub(super) fn tell_absent(&mut self, lost: &[usize]) {
-        for device in 0..self.windows.len() {
-            for slot in 0..self.reported[device].len() {
+        for device in 0..self.known.windows.len() {
+            for slot in 0..self.known.reported[device].len() {
                 if lost.contains(&device) {
-                    self.reported[device][slot] = false;
+                    self.known.reported[device][slot] = false;
                 } else if self.version(device, slot).is_none() {
                     self.tell_left(device, slot);
                 }

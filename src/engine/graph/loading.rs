@@ -49,20 +49,20 @@ impl GraphRun<'_> {
     /// Loads what the policy wants ahead of the components that need it, while the device
     /// loads nothing else.
     pub(super) fn prefetch(&mut self, device: usize) -> Result<(), RuntimeError> {
-        while self.windows[device].loads == 0 {
-            let known = self.windows[device].wanted.take();
+        while self.known.windows[device].loads == 0 {
+            let known = self.known.windows[device].wanted.take();
             let Some(wanted) = known.or_else(|| self.policy.prefetch(device)) else {
                 return Ok(());
             };
             let Prefetch { component, datum } = wanted;
             let residency = &self.prepared.storage.residency;
-            if self.state.components[component].state != ComponentState::Ready
+            if self.known.state.components[component].state != ComponentState::Ready
                 || residency.version(device, datum).is_some()
             {
                 continue;
             }
             if !self.pin_for_prefetch(device, component, datum)? {
-                self.windows[device].wanted = Some(wanted);
+                self.known.windows[device].wanted = Some(wanted);
                 return Ok(());
             }
             self.load_inputs(device, component, |slot| slot == datum)?;
@@ -128,7 +128,9 @@ impl GraphRun<'_> {
             let path = self.runtime.peer_path(DeviceId(peer), DeviceId(device))?;
             (!path.through_host || !in_host).then_some((peer, path.bandwidth))
         };
-        let peers = (0..self.windows.len()).filter(has).filter_map(bandwidth);
+        let peers = (0..self.known.windows.len())
+            .filter(has)
+            .filter_map(bandwidth);
         let fastest = peers.max_by(|one, other| one.1.total_cmp(&other.1));
         fastest.map(|(peer, _)| peer)
     }
@@ -189,7 +191,7 @@ impl GraphRun<'_> {
 
     /// The queue for copies from a device to the host.
     pub(super) fn store_queue(&self, device: usize) -> usize {
-        match self.windowed {
+        match self.known.windowed {
             true => self.options.of(device).0 + 1,
             false => 0,
         }

@@ -10,7 +10,7 @@
 //!   command where a device takes graphs of commands (`command_graphs`). Some commands
 //!   notify the host of their end (`command_plan`), and the run tells the policy. `state` is how far the
 //!   run is, `regroup` handles losses and returns, `timeline` makes a trace.
-//! * An [`OpenGraph`] (`open`) grows while it runs; between two turns its run is `suspended`.
+//! * An [`OpenGraph`] (`open`) grows while it runs, in turns.
 //! * A component waits in its device's `window` until all its data have room there.
 //!   `eviction` makes the room, `loading` brings inputs while others compute.
 //! * [`problem`] is what policies know of a graph, [`times`] measures its kernels,
@@ -125,7 +125,6 @@ mod run;
 pub mod search;
 mod state;
 mod storage;
-mod suspended;
 mod timeline;
 pub mod times;
 mod views;

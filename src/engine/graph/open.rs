@@ -10,9 +10,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::problem::links;
-use super::run::GraphRun;
+use super::run::{GraphRun, Known};
 use super::state::{ComponentState, RunState};
-use super::suspended::Suspended;
 use super::{GraphRunError, Options, PreparedGraph};
 use crate::codelet::HostMemoryId;
 use crate::policy::{Growing, NamedPolicy, Policy, PolicyOptions, Task};
@@ -60,7 +59,7 @@ pub struct OpenGraph {
     prepared: PreparedGraph,
     policy: Growing,
     options: Options,
-    run: Suspended,
+    run: Known,
     /// Data that the host wants and has not.
     wanted: Vec<DatumId>,
     /// Data that are forgotten as soon as nothing uses them.
@@ -93,7 +92,7 @@ impl OpenGraph {
             trial: true,
             ..Options::queues(vec![1; runtime.devices().len()])
         };
-        let run = GraphRun::open(runtime, &mut prepared, &mut policy, &options)?.suspend();
+        let run = GraphRun::open(runtime, &mut prepared, &mut policy, &options)?.known;
         lost().for_each(|device| policy.lost(device));
         Ok(Self {
             prepared,
@@ -298,12 +297,12 @@ impl OpenGraph {
         completions: impl IntoIterator<Item = Completion>,
     ) -> Result<Turned, GraphRunError> {
         self.grow();
-        let run = std::mem::take(&mut self.run);
+        let known = std::mem::take(&mut self.run);
         let policy: &mut dyn Policy = &mut self.policy;
         let parts = (&mut self.prepared, policy, &self.options);
-        let mut run = GraphRun::resume(runtime, parts, run);
-        let mut ready = std::mem::take(&mut run.ready);
-        ready.extend(run.state.grow(&run.graph, &run.components));
+        let mut run = GraphRun::on(runtime, parts, known);
+        let mut ready = std::mem::take(&mut run.known.ready);
+        ready.extend(run.known.state.grow(&run.graph, &run.components));
         run.tell_ready(ready);
         for completion in completions {
             run.completed(completion);
@@ -311,14 +310,14 @@ impl OpenGraph {
         let turned = run.advance(&mut self.wanted);
         run.reap(&mut self.leaving);
         let seconds = |ended: &super::Placement| (ended.ended - ended.started).max(0.0);
-        let ended = run.placements.drain(..).map(|placement| Ended {
+        let ended = run.known.placements.drain(..).map(|placement| Ended {
             kernel: run.components.list()[placement.component].kernels[0],
             device: placement.device,
             seconds: seconds(&placement),
         });
         let ended = ended.collect();
-        let commands = std::mem::take(&mut run.commands);
-        self.run = run.suspend();
+        let commands = std::mem::take(&mut run.known.commands);
+        self.run = run.known;
         Ok(Turned {
             ended,
             unplaced: turned?,
@@ -393,10 +392,10 @@ impl GraphRun<'_> {
             {
                 self.refused(error);
             }
-            if !self.in_flight.is_empty() || self.nothing_failed() {
+            if !self.known.in_flight.is_empty() || self.nothing_failed() {
                 break;
             }
-            if let Some(error) = self.error.take() {
+            if let Some(error) = self.known.error.take() {
                 self.finish_queues();
                 return Err(error.into());
             }
@@ -405,7 +404,7 @@ impl GraphRun<'_> {
             self.check_whole()?;
         }
         // Nothing would go on by itself.
-        match self.in_flight.is_empty() && !self.state.complete() {
+        match self.known.in_flight.is_empty() && !self.known.state.complete() {
             true => Err(self.lacking_room().unwrap_or_else(|| self.stuck())),
             false => Ok(unplaced),
         }
@@ -418,13 +417,13 @@ impl GraphRun<'_> {
             let mut left = (0..devices.len()).filter(|device| devices[*device].lost.is_none());
             left.any(|device| self.policy.may_run(component, device))
         };
-        let components = 0..self.state.components.len();
+        let components = 0..self.known.state.components.len();
         let given_up: Vec<usize> = components
-            .filter(|c| !self.state.components[*c].state.is_over() && !has_device(*c))
+            .filter(|c| !self.known.state.components[*c].state.is_over() && !has_device(*c))
             .collect();
         let mut kernels = Vec::new();
         for component in given_up {
-            self.state.revoke(&self.components, component);
+            self.known.state.revoke(&self.components, component);
             kernels.extend(&self.components.list()[component].kernels);
         }
         kernels
@@ -434,7 +433,7 @@ impl GraphRun<'_> {
     fn check_whole(&self) -> Result<(), GraphRunError> {
         let (graph, storage) = (&self.graph, &self.prepared.storage);
         let is_revoked = |kernel| {
-            let run = &self.state.components[self.components.of(kernel)];
+            let run = &self.known.state.components[self.components.of(kernel)];
             run.state == ComponentState::Revoked
         };
         let gone = graph.datum_ids().find(|datum| {
@@ -468,9 +467,9 @@ impl GraphRun<'_> {
 
     /// Gives back the memory of data that nothing uses any more.
     fn reap(&mut self, leaving: &mut Vec<DatumId>) {
-        let loads = self.windows.iter().any(|window| window.loads > 0);
+        let loads = self.known.windows.iter().any(|window| window.loads > 0);
         leaving.retain(|datum| {
-            let state = |kernel| self.state.components[self.components.of(kernel)].state;
+            let state = |kernel| self.known.state.components[self.components.of(kernel)].state;
             let maker = self.graph.producer(*datum);
             let is_to_be_made = maker.is_some_and(|kernel| !state(kernel).is_over());
             let is_used =
@@ -481,7 +480,7 @@ impl GraphRun<'_> {
                 return true;
             }
             let slot = self.prepared.storage.residency.slot(datum.0);
-            for device in 0..self.windows.len() {
+            for device in 0..self.known.windows.len() {
                 let residency = &self.prepared.storage.residency;
                 if residency.state(device, datum.0) == State::Absent {
                     continue;

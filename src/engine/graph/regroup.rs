@@ -13,10 +13,10 @@ impl GraphRun<'_> {
     /// flight.
     pub(super) fn regroup(&mut self) -> Result<(), GraphRunError> {
         self.finish_queues();
-        let failing = std::mem::take(&mut self.failing);
-        self.fetching.clear();
-        self.pinned_pieces.clear();
-        self.running.fill(0);
+        let failing = std::mem::take(&mut self.known.failing);
+        self.known.fetching.clear();
+        self.known.pinned_pieces.clear();
+        self.known.running.fill(0);
         self.clear_windows();
         let lost: Vec<usize> = failing.iter().map(|(device, _)| *device).collect();
         let storage = &mut self.prepared.storage;
@@ -25,30 +25,31 @@ impl GraphRun<'_> {
         let exists = |datum: DatumId| storage.exists(datum);
         let overwritten = |datum: DatumId| storage.overwritten(graph, datum);
         let wanted = |datum: DatumId| graph.datum(datum).wanted || storage.held[datum.0];
-        let repeated = (self.state).lose(graph, components, wanted, exists, overwritten);
+        let repeated = (self.known.state).lose(graph, components, wanted, exists, overwritten);
         self.remove_outputs();
         self.give_again()?;
         self.tell_absent(&lost);
         // A repeated component ends twice; only the last time counts.
-        self.placements
+        self.known
+            .placements
             .retain(|placement| !repeated.contains(&placement.component));
         let prepared = &mut *self.prepared;
         for (device, why) in failing {
             prepared.lose(self.runtime, self.policy, device, why, repeated.clone());
         }
-        self.is_joined = false;
+        self.known.is_joined = false;
         prepared.readmit(self.runtime, self.policy);
         self.check_placeable()?;
         // Where components may go now is known only now.
         let prepared = &mut *self.prepared;
         prepared.close_queues(self.runtime);
         prepared.prepare(self.runtime, self.policy, self.options)?;
-        self.queues = prepared.run_queues(self.runtime, self.policy, self.options)?;
+        self.known.queues = prepared.run_queues(self.runtime, self.policy, self.options)?;
         self.check_placeable()?;
         if let Err(error) = self.store_wanted() {
             self.refused(error);
         }
-        let ready = self.state.find_ready(&self.graph, &self.components);
+        let ready = self.known.state.find_ready(&self.graph, &self.components);
         self.tell_ready(ready);
         Ok(())
     }
@@ -57,7 +58,7 @@ impl GraphRun<'_> {
     /// plan could rely on a version in host memory that an older one overwrites when it
     /// is needed again.
     fn remove_outputs(&mut self) {
-        for (component, run) in self.state.components.iter().enumerate() {
+        for (component, run) in self.known.state.components.iter().enumerate() {
             if run.state.is_over() {
                 continue;
             }
@@ -79,7 +80,7 @@ impl GraphRun<'_> {
         for datum in graph.datum_ids() {
             let mut readers = graph.readers(datum).iter();
             if is_lost(&self.prepared.storage, &datum)
-                && readers.any(|reader| !self.state.is_done(*reader))
+                && readers.any(|reader| !self.known.state.is_done(*reader))
             {
                 (self.prepared.storage).give_again(self.runtime, &graph, datum)?;
             }
@@ -125,7 +126,7 @@ impl GraphRun<'_> {
             return Ok(());
         }
         let devices = &self.prepared.devices;
-        for (component, run) in self.state.components.iter().enumerate() {
+        for (component, run) in self.known.state.components.iter().enumerate() {
             let left = |device: usize| {
                 devices[device].lost.is_none() && self.policy.may_run(component, device)
             };

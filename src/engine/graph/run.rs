@@ -33,6 +33,16 @@ pub(super) struct GraphRun<'a> {
     pub options: &'a Options,
     pub graph: Arc<TaskGraph>,
     pub components: Arc<Components>,
+    /// The devices in the order in which the policy is asked.
+    pub asked: Vec<usize>,
+    pub submit_time: Nanos,
+    pub wait_time: Nanos,
+    pub known: Known,
+}
+
+/// What a run knows, between two turns of an open graph, too.
+#[derive(Default)]
+pub(super) struct Known {
     /// By device.
     pub queues: Vec<Vec<QueueId>>,
     /// By device: how many components it has, and those that it has not begun.
@@ -42,12 +52,10 @@ pub(super) struct GraphRun<'a> {
     pub reported: Vec<Vec<bool>>,
     /// Whether the data of components that wait are loaded meanwhile.
     pub windowed: bool,
-    /// The devices in the order in which the policy is asked.
-    pub asked: Vec<usize>,
     /// By device: the queue at which the next component begins.
     pub next_queue: Vec<usize>,
     pub state: RunState,
-    /// Components that became ready while the run was suspended.
+    /// Components that became ready between two turns.
     pub ready: Vec<usize>,
     pub in_flight: InFlight<Submission>,
     pub timeline: Timeline,
@@ -56,8 +64,6 @@ pub(super) struct GraphRun<'a> {
     pub fetching: Vec<(DatumId, EventId)>,
     /// Slots of pieces that a device keeps until a view is there.
     pub pinned_pieces: Vec<(usize, DatumId, usize)>,
-    pub submit_time: Nanos,
-    pub wait_time: Nanos,
     /// Devices that failed and have not been given up yet, and why.
     pub failing: Vec<(usize, String)>,
     /// A lost device is back. It takes part as soon as nothing is in flight.
@@ -109,13 +115,10 @@ impl<'a> GraphRun<'a> {
         policy: &'a mut dyn Policy,
         options: &'a Options,
     ) -> Result<Self, GraphRunError> {
-        let (graph, components) = (
-            Arc::clone(&prepared.graph),
-            Arc::clone(&prepared.components),
-        );
         let devices = prepared.devices.len();
         let queues = prepared.run_queues(runtime, policy, options)?;
-        let state = RunState::new(&graph, &components);
+        let (graph, components) = (&prepared.graph, &prepared.components);
+        let state = RunState::new(graph, components);
         let is_given = |datum: usize| graph.data()[datum].contents.is_some();
         let residency = &mut prepared.storage.residency;
         residency.forget(|datum| options.keep && is_given(datum));
@@ -135,54 +138,60 @@ impl<'a> GraphRun<'a> {
         if !options.trial {
             runtime.notify(Notice::PhaseBegins(0));
         }
-        Ok(Self {
+        let known = Known {
             queues,
             running: vec![0; devices],
             reported,
             windows: (0..devices).map(|_| Window::default()).collect(),
             windowed: windowed(policy),
-            asked: Vec::with_capacity(devices),
             next_queue: vec![0; devices],
             state,
-            ready: Vec::new(),
-            in_flight: InFlight::default(),
-            timeline: Timeline::default(),
             uses: vec![DeviceUse::default(); devices],
-            fetching: Vec::new(),
-            pinned_pieces: Vec::new(),
+            placements: Vec::with_capacity(components.len()),
+            began: runtime.now(),
+            ..Known::default()
+        };
+        Ok(Self::on(runtime, (prepared, policy, options), known))
+    }
+
+    /// Begins with what is known, or goes on.
+    pub fn on(
+        runtime: &'a mut dyn Runtime,
+        (prepared, policy, options): (&'a mut PreparedGraph, &'a mut dyn Policy, &'a Options),
+        known: Known,
+    ) -> Self {
+        Self {
+            graph: Arc::clone(&prepared.graph),
+            components: Arc::clone(&prepared.components),
+            asked: Vec::with_capacity(known.windows.len()),
             submit_time: 0,
             wait_time: 0,
-            failing: Vec::new(),
-            is_joined: false,
-            error: None,
-            placements: Vec::with_capacity(components.len()),
-            commands: Vec::new(),
-            began: runtime.now(),
-            level: None,
             runtime,
             prepared,
             policy,
             options,
-            graph,
-            components,
-        })
+            known,
+        }
     }
 
     fn run(&mut self, control: &mut Control) -> Result<(), GraphRunError> {
         let all = self.components.len();
         (control.progress)(0, all);
-        let ready = self.state.find_ready(&self.graph, &self.components);
+        let ready = self.known.state.find_ready(&self.graph, &self.components);
         self.tell_ready(ready);
         let mut reported = 0;
         // What the host wants may still be on its way, and may be lost there.
-        while !self.state.complete() || !self.in_flight.is_empty() || !self.nothing_failed() {
+        while !self.known.state.complete()
+            || !self.known.in_flight.is_empty()
+            || !self.nothing_failed()
+        {
             let stopped = control.stop.load(Ordering::Relaxed);
             self.find_changes();
             if self.nothing_failed() && !stopped {
                 self.dispatch_ready();
             }
-            if self.in_flight.is_empty() {
-                if let Some(error) = self.error.take() {
+            if self.known.in_flight.is_empty() {
+                if let Some(error) = self.known.error.take() {
                     self.finish_queues();
                     return Err(error.into());
                 }
@@ -201,7 +210,7 @@ impl<'a> GraphRun<'a> {
             if let Some(completion) = completion {
                 self.completed(completion);
             }
-            let done = self.state.finished();
+            let done = self.known.state.finished();
             if done > reported {
                 reported = done;
                 (control.progress)(done, all);
@@ -212,7 +221,7 @@ impl<'a> GraphRun<'a> {
 
     /// Whether there is no failure, and no return of a device, that must be handled first.
     pub fn nothing_failed(&self) -> bool {
-        self.failing.is_empty() && !self.is_joined && self.error.is_none()
+        self.known.failing.is_empty() && !self.known.is_joined && self.known.error.is_none()
     }
 
     /// Notes devices that were lost without a command that reported it, and those that are back.
@@ -222,7 +231,7 @@ impl<'a> GraphRun<'a> {
             match (&state.lost, state.membership.ended(&*self.runtime)) {
                 (None, Some(why)) => self.fail(device, why.to_owned()),
                 (Some(_), _) => {
-                    self.is_joined |= state.membership.clone().renew(&*self.runtime);
+                    self.known.is_joined |= state.membership.clone().renew(&*self.runtime);
                 }
                 (None, None) => {}
             }
@@ -258,8 +267,8 @@ impl<'a> GraphRun<'a> {
             }
         }
         self.enqueue(interleaving.take());
-        for device in 0..self.windows.len() {
-            if self.windowed
+        for device in 0..self.known.windows.len() {
+            if self.known.windowed
                 && self.nothing_failed()
                 && let Err(error) = self.prefetch(device)
             {
@@ -274,19 +283,19 @@ impl<'a> GraphRun<'a> {
         let now = self.runtime.now();
         let window = self.policy.window().unwrap_or(usize::MAX);
         let has_room = |device: &usize| {
-            self.prepared.devices[*device].lost.is_none() && self.running[*device] < window
+            self.prepared.devices[*device].lost.is_none() && self.known.running[*device] < window
         };
         let mut asked = std::mem::take(&mut self.asked);
         asked.clear();
         asked.extend((0..self.prepared.devices.len()).filter(has_room));
-        asked.sort_by_key(|device| self.running[*device]);
+        asked.sort_by_key(|device| self.known.running[*device]);
         self.asked = asked;
         for index in 0..self.asked.len() {
             let device = self.asked[index];
             let Some(component) = self.policy.next(device, now) else {
                 continue;
             };
-            let state = self.state.components.get(component);
+            let state = self.known.state.components.get(component);
             if state.is_none_or(|component| component.state != ComponentState::Ready) {
                 // Reported as being stuck, once nothing is in flight.
                 return None;
@@ -309,14 +318,14 @@ impl<'a> GraphRun<'a> {
         });
         match left_out {
             Some((device, why)) => self.fail(device, why),
-            None => self.error = Some(error),
+            None => self.known.error = Some(error),
         }
     }
 
     /// Notes that a device failed.
     pub fn fail(&mut self, device: usize, why: String) {
-        if !self.failing.iter().any(|(d, _)| *d == device) {
-            self.failing.push((device, why));
+        if !self.known.failing.iter().any(|(d, _)| *d == device) {
+            self.known.failing.push((device, why));
         }
     }
 
@@ -329,24 +338,24 @@ impl<'a> GraphRun<'a> {
 
     /// Tells the runtime when a level begins; faults may be scheduled by levels.
     pub fn begin_level(&mut self, level: usize) {
-        if self.level.is_none_or(|begun| begun < level) {
-            if self.level.is_some() && !self.options.trial {
+        if self.known.level.is_none_or(|begun| begun < level) {
+            if self.known.level.is_some() && !self.options.trial {
                 self.runtime.notify(Notice::PhaseBegins(level as u32));
             }
-            self.level = Some(level);
+            self.known.level = Some(level);
         }
     }
 
     /// Waits for kernels without an event whose component was not submitted
     /// completely, so that no later command covers them.
     pub fn finish_queues(&mut self) {
-        for queue in self.queues.iter().flatten() {
+        for queue in self.known.queues.iter().flatten() {
             self.runtime.finish(*queue);
         }
     }
 
     pub fn completed(&mut self, completion: Completion) {
-        let Some((submission, ready)) = self.in_flight.remove(&completion) else {
+        let Some((submission, ready)) = self.known.in_flight.remove(&completion) else {
             // Of a kernel without an event, which matters only if it failed.
             if let Status::Failed(why) | Status::DeviceLost(why) = completion.status {
                 self.fail(completion.device.0, why);
@@ -357,10 +366,10 @@ impl<'a> GraphRun<'a> {
         let is_part = submission.purpose.is_part_of_component();
         let is_launch = matches!(submission.purpose, Purpose::Launch(_) | Purpose::Graph);
         if let Purpose::Load(_) | Purpose::PeerLoad(..) = submission.purpose {
-            self.windows[device].loads -= 1;
+            self.known.windows[device].loads -= 1;
         }
         if is_part {
-            let run = &mut self.state.components[component];
+            let run = &mut self.known.state.components[component];
             run.in_flight -= 1;
             if is_launch {
                 run.started = completion.started;
@@ -383,31 +392,33 @@ impl<'a> GraphRun<'a> {
                 if self.options.trace && self.prepared.grows {
                     let kernel = (self.components.list().get(component))
                         .and_then(|component| component.kernels.first());
-                    self.commands.extend(kernel.map(|kernel| TimedCommand {
-                        kernel: *kernel,
-                        device,
-                        queue: submission.queue,
-                        kind: match submission.purpose {
-                            // Launches that copy what the kernel reads.
-                            Purpose::Together(_) | Purpose::Piece(_) => CommandKind::Copy,
-                            _ => completion.kind,
-                        },
-                        bytes: completion.bytes,
-                        queued: completion.queued,
-                        started: completion.started,
-                        ended: completion.ended,
-                    }));
+                    self.known
+                        .commands
+                        .extend(kernel.map(|kernel| TimedCommand {
+                            kernel: *kernel,
+                            device,
+                            queue: submission.queue,
+                            kind: match submission.purpose {
+                                // Launches that copy what the kernel reads.
+                                Purpose::Together(_) | Purpose::Piece(_) => CommandKind::Copy,
+                                _ => completion.kind,
+                            },
+                            bytes: completion.bytes,
+                            queued: completion.queued,
+                            started: completion.started,
+                            ended: completion.ended,
+                        }));
                 } else if self.options.trace {
                     let tag = self.tag(component, submission.purpose);
                     let span = span(&completion, (device, submission.queue), tag, ready);
-                    self.timeline.add(completion.event, submission, span);
+                    self.known.timeline.add(completion.event, submission, span);
                 }
             }
             Status::Skipped => {}
             Status::Failed(why) | Status::DeviceLost(why) => self.fail(device, why.clone()),
         }
         if is_part
-            && let run = &self.state.components[component]
+            && let run = &self.known.state.components[component]
             && run.in_flight == 0
             && !run.failed
             && let ComponentState::Running(device) = run.state
@@ -444,7 +455,7 @@ impl<'a> GraphRun<'a> {
             }
             Purpose::Read(kernel, datum) => {
                 (self.prepared.storage).set_in_host(&self.graph, datum, true);
-                (self.state).command_ended(&self.graph, &self.components, kernel)
+                (self.known.state).command_ended(&self.graph, &self.components, kernel)
             }
         }
     }
@@ -469,21 +480,21 @@ impl<'a> GraphRun<'a> {
                 }
             }
         }
-        (self.state).command_ended(&self.graph, &self.components, kernel)
+        (self.known.state).command_ended(&self.graph, &self.components, kernel)
     }
 
     fn finished(&mut self, component: usize, device: usize) {
-        for kernel in (self.state).take_without_event(&self.components, component) {
+        for kernel in (self.known.state).take_without_event(&self.components, component) {
             let ready = self.kernel_ended(device, kernel);
             self.tell_ready(ready);
         }
-        self.state.finish(component, device);
-        self.running[device] -= 1;
+        self.known.state.finish(component, device);
+        self.known.running[device] -= 1;
         self.leave_window(component, device);
-        let run = &self.state.components[component];
-        let seconds = |at: Nanos| at.saturating_sub(self.began) as f64 / 1e9;
-        self.uses[device].components += 1;
-        self.placements.push(Placement {
+        let run = &self.known.state.components[component];
+        let seconds = |at: Nanos| at.saturating_sub(self.known.began) as f64 / 1e9;
+        self.known.uses[device].components += 1;
+        self.known.placements.push(Placement {
             component,
             level: self.components.list()[component].level,
             device,
@@ -501,7 +512,7 @@ impl<'a> GraphRun<'a> {
     }
 
     pub fn stuck(&self) -> GraphRunError {
-        let waiting = self.state.components.len() - self.state.finished();
+        let waiting = self.known.state.components.len() - self.known.state.finished();
         GraphRunError::Policy {
             policy: self.policy.name(),
             what: format!("it assigns nothing, and {waiting} components are not done"),
@@ -510,13 +521,13 @@ impl<'a> GraphRun<'a> {
 
     fn into_outcome(self, driver_time: Nanos) -> GraphOutcome {
         let ended = self.runtime.now();
-        let whole = ended - self.began;
+        let whole = ended - self.known.began;
         let seconds = |time: Nanos| time as f64 / 1e9;
         let engine = whole.saturating_sub(self.submit_time + self.wait_time);
         let driver = self.runtime.driver_time() - driver_time;
-        let interrupted = !self.state.complete();
-        let mut uses = self.uses;
-        let (spans, flows, launches) = self.timeline.into_parts();
+        let interrupted = !self.known.state.complete();
+        let mut uses = self.known.uses;
+        let (spans, flows, launches) = self.known.timeline.into_parts();
         if self.options.trace {
             for (device, used) in uses.iter_mut().enumerate() {
                 let own = spans.iter().filter(|span| span.device == device);
@@ -533,14 +544,14 @@ impl<'a> GraphRun<'a> {
             submit_seconds: seconds(self.submit_time),
             engine_seconds: seconds(engine),
             driver_seconds: seconds(driver),
-            placements: self.placements,
+            placements: self.known.placements,
             uses,
             losses: std::mem::take(&mut self.prepared.losses),
             interrupted,
             launches,
             trace: Trace {
                 devices: devices.clone(),
-                steps: vec![(self.began, ended)],
+                steps: vec![(self.known.began, ended)],
                 spans,
                 flows,
             },

@@ -134,7 +134,7 @@ impl GraphRun<'_> {
 
     /// Counts a submitted command among what its device did.
     pub(super) fn count(&mut self, to: Destination, purpose: Purpose) {
-        let used = &mut self.uses[to.device];
+        let used = &mut self.known.uses[to.device];
         used.queues = used.queues.max(to.queue + 1);
         match purpose {
             Purpose::Launch(_) => used.kernels += 1,
@@ -144,7 +144,7 @@ impl GraphRun<'_> {
             }
             Purpose::Write(_) | Purpose::Load(_) => {
                 if let Purpose::Load(_) = purpose {
-                    self.windows[to.device].loads += 1;
+                    self.known.windows[to.device].loads += 1;
                 }
                 used.writes += 1;
             }
@@ -153,7 +153,7 @@ impl GraphRun<'_> {
                 used.bytes_d2h += self.graph.datum(datum).bytes;
             }
             Purpose::PeerLoad(datum, _) => {
-                self.windows[to.device].loads += 1;
+                self.known.windows[to.device].loads += 1;
                 used.bytes_peer += self.graph.datum(datum).bytes;
             }
             Purpose::Copy(_) | Purpose::Zeros(_) | Purpose::Piece(_) | Purpose::Together(_) => {}

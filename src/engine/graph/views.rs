@@ -95,14 +95,14 @@ impl GraphRun<'_> {
         let slot = residency.slot(piece.0);
         if let Some(space) = residency.space_mut(device) {
             space.pin(slot);
-            self.pinned_pieces.push((device, view, slot));
+            self.known.pinned_pieces.push((device, view, slot));
         }
     }
 
     /// A view has arrived on a device, or has not: its pieces may leave.
     pub(super) fn unpin_pieces(&mut self, device: usize, view: DatumId) {
         let residency = &mut self.prepared.storage.residency;
-        self.pinned_pieces.retain(|(on, of, slot)| {
+        self.known.pinned_pieces.retain(|(on, of, slot)| {
             let is_its = (*on, *of) == (device, view);
             if is_its && let Some(space) = residency.space_mut(device) {
                 space.unpin(*slot);
@@ -201,7 +201,7 @@ impl GraphRun<'_> {
                 }
             };
         }
-        self.fetching.extend(event.map(|event| (view, event)));
+        self.known.fetching.extend(event.map(|event| (view, event)));
         Ok(event)
     }
 

@@ -46,11 +46,11 @@ pub(super) struct Window {
 impl GraphRun<'_> {
     /// Puts a component at the end of a device's window.
     pub(super) fn assign(&mut self, component: usize, device: usize) {
-        let run = &mut self.state.components[component];
+        let run = &mut self.known.state.components[component];
         run.state = ComponentState::Running(device);
         run.written = 0;
-        self.running[device] += 1;
-        self.windows[device].waiting.push_back(Waiting {
+        self.known.running[device] += 1;
+        self.known.windows[device].waiting.push_back(Waiting {
             component,
             pinned: 0,
             is_prepared: false,
@@ -65,7 +65,7 @@ impl GraphRun<'_> {
     pub(super) fn next_to_begin(&mut self) -> Result<Option<(usize, usize)>, RuntimeError> {
         loop {
             let mut has_prepared = false;
-            for device in 0..self.windows.len() {
+            for device in 0..self.known.windows.len() {
                 if let Some(component) = self.take_prepared(device) {
                     return Ok(Some((component, device)));
                 }
@@ -79,18 +79,18 @@ impl GraphRun<'_> {
 
     /// Takes the component that begins now out of a device's window.
     fn take_prepared(&mut self, device: usize) -> Option<usize> {
-        let depth = match self.windowed {
+        let depth = match self.known.windowed {
             true => DEPTH * self.options.of(device).0,
             false => usize::MAX,
         };
-        let window = &self.windows[device];
+        let window = &self.known.windows[device];
         if window.begun == depth || !window.waiting.front()?.is_prepared {
             return None;
         }
         let prepared = window.waiting.iter().take_while(|one| one.is_prepared);
         let prepared: Vec<usize> = prepared.map(|one| one.component).collect();
         let place = self.policy.begins(&prepared);
-        let window = &mut self.windows[device];
+        let window = &mut self.known.windows[device];
         let next = window.waiting.remove(place)?;
         window.begun += 1;
         Some(next.component)
@@ -99,7 +99,7 @@ impl GraphRun<'_> {
     /// The error of a component that waits for room which does not come.
     pub(super) fn lacking_room(&self) -> Option<GraphRunError> {
         let first = |window: &Window| window.waiting.front().map(|first| first.component);
-        let mut waiting = self.windows.iter().map(first).enumerate();
+        let mut waiting = self.known.windows.iter().map(first).enumerate();
         let (device, component) = waiting.find_map(|(device, first)| Some((device, first?)))?;
         self.prepared.check_room(device, component).err()
     }
@@ -107,18 +107,18 @@ impl GraphRun<'_> {
     /// Pins and loads the data of the first component in a window that has not all. `false` if
     /// there is none, or no room.
     fn prepare_next(&mut self, device: usize) -> Result<bool, RuntimeError> {
-        let mut waiting = self.windows[device].waiting.iter();
+        let mut waiting = self.known.windows[device].waiting.iter();
         let Some(index) = waiting.position(|one| !one.is_prepared) else {
             return Ok(false);
         };
         if !self.pin(device, index)? {
             return Ok(false);
         }
-        let component = self.windows[device].waiting[index].component;
-        if self.windowed && !self.prepared.devices[device].shares {
+        let component = self.known.windows[device].waiting[index].component;
+        if self.known.windowed && !self.prepared.devices[device].shares {
             self.load_inputs(device, component, |_| true)?;
         }
-        self.windows[device].waiting[index].is_prepared = true;
+        self.known.windows[device].waiting[index].is_prepared = true;
         Ok(true)
     }
 
@@ -128,7 +128,7 @@ impl GraphRun<'_> {
             if self.is_taken(device, index) {
                 return Ok(false);
             }
-            let waiting = &self.windows[device].waiting[index];
+            let waiting = &self.known.windows[device].waiting[index];
             let component = waiting.component;
             let slots = &self.prepared.storage.slots[component];
             let Some(slot) = slots.get(waiting.pinned).copied() else {
@@ -137,7 +137,7 @@ impl GraphRun<'_> {
             if !self.pin_slot(device, component, slot)? {
                 return Ok(false);
             }
-            self.windows[device].waiting[index].pinned += 1;
+            self.known.windows[device].waiting[index].pinned += 1;
         }
     }
 
@@ -160,7 +160,7 @@ impl GraphRun<'_> {
                     // again, in later runs neither, so another buffer leaves first. The
                     // error stands where none can.
                     Err(RuntimeError::OutOfMemory { .. })
-                        if space.has_unused() || self.running[device] > 1 =>
+                        if space.has_unused() || self.known.running[device] > 1 =>
                     {
                         space.set_capacity((space.allocated() + bytes).saturating_sub(1));
                     }
@@ -183,7 +183,7 @@ impl GraphRun<'_> {
     /// Whether the next slot that a component needs holds a version for others that it
     /// would overwrite. Without losses precedences exclude that.
     fn is_taken(&self, device: usize, index: usize) -> bool {
-        let waiting = &self.windows[device].waiting[index];
+        let waiting = &self.known.windows[device].waiting[index];
         let storage = &self.prepared.storage;
         let residency = &storage.residency;
         let Some(slot) = storage.slots[waiting.component].get(waiting.pinned) else {
@@ -201,7 +201,7 @@ impl GraphRun<'_> {
 
     /// A component has ended: its data may leave the device.
     pub(super) fn leave_window(&mut self, component: usize, device: usize) {
-        self.windows[device].begun -= 1;
+        self.known.windows[device].begun -= 1;
         let storage = &mut self.prepared.storage;
         let Some(space) = storage.residency.space_mut(device) else {
             return;
@@ -210,7 +210,7 @@ impl GraphRun<'_> {
             space.unpin(*slot);
         }
         for index in 0..storage.slots[component].len() {
-            if !self.windowed {
+            if !self.known.windowed {
                 break;
             }
             let slot = self.prepared.storage.slots[component][index];
@@ -222,6 +222,6 @@ impl GraphRun<'_> {
 
     /// Forgets what waits. Nothing is in flight.
     pub(super) fn clear_windows(&mut self) {
-        self.windows.fill_with(Window::default);
+        self.known.windows.fill_with(Window::default);
     }
 }
