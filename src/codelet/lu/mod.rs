@@ -170,7 +170,9 @@ impl LuExchange {
 
     pub fn codelet(precision: Precision) -> Codelet {
         Codelet {
-            name: precision.choose("lu-exchange-f32", "lu-exchange-f64").into(),
+            name: precision
+                .choose("lu-exchange-f32", "lu-exchange-f64")
+                .into(),
             host: implementation(precision, host::exchange::<f32>, host::exchange::<f64>),
             opencl: Some(opencl::exchange(precision)),
             library: None,

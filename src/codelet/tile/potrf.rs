@@ -58,7 +58,10 @@ impl PotrfTile {
     /// The codelet of all factorisations of this precision.
     pub fn codelet(&self) -> Codelet {
         Codelet {
-            name: self.precision.choose("potrf-tile-f32", "potrf-tile-f64").into(),
+            name: self
+                .precision
+                .choose("potrf-tile-f32", "potrf-tile-f64")
+                .into(),
             host: host(self.precision, run::<f32>, run::<f64>),
             opencl: Some(opencl::factor(self.precision)),
             library: Some(library(self.precision)),

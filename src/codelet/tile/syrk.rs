@@ -73,7 +73,10 @@ impl SyrkTile {
     /// these sizes, and of such strides and first numbers as [`Self::aligned`] says.
     pub fn codelet(&self) -> Codelet {
         Codelet {
-            name: self.precision.choose("syrk-tile-f32", "syrk-tile-f64").into(),
+            name: self
+                .precision
+                .choose("syrk-tile-f32", "syrk-tile-f64")
+                .into(),
             host: host(self.precision, run::<f32>, run::<f64>),
             opencl: Some(opencl::symmetric(self)),
             library: Some(library(self.precision)),

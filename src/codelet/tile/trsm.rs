@@ -62,7 +62,10 @@ impl TrsmTile {
     /// The codelet of all solutions of this precision.
     pub fn codelet(&self) -> Codelet {
         Codelet {
-            name: self.precision.choose("trsm-tile-f32", "trsm-tile-f64").into(),
+            name: self
+                .precision
+                .choose("trsm-tile-f32", "trsm-tile-f64")
+                .into(),
             host: host(self.precision, run::<f32>, run::<f64>),
             opencl: Some(opencl::solution(self.precision)),
             library: Some(library(self.precision)),

@@ -4,12 +4,12 @@
 use proptest::prelude::*;
 
 use super::fixtures::{
-    Belady, Kind, Loss, Outcome, execute, execute_with_loss, fewest_loads, fewest_loads_in_order, gpus,
-    product, product_3d, random, readers,
+    Belady, Kind, Loss, Outcome, execute, execute_with_loss, fewest_loads, fewest_loads_in_order,
+    gpus, product, product_3d, random, readers,
 };
 use super::{
-    Assigned, AutoFit, Darts, DartsOptions, Dmdar, Eager, Eviction, ListOptions, Locality,
-    Policy, Problem, RoundRobin, Task, rehearse,
+    Assigned, AutoFit, Darts, DartsOptions, Dmdar, Eager, Eviction, ListOptions, Locality, Policy,
+    Problem, RoundRobin, Task, rehearse,
 };
 
 const EVICTIONS: [Eviction; 2] = [Eviction::Lru, Eviction::Luf];

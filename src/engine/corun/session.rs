@@ -225,10 +225,7 @@ impl<'w> Session<'w> {
 }
 
 /// A run without its runtime, or on it again.
-fn moved<'r, 'w>(
-    run: RunState<'_, 'w>,
-    runtime: Option<&'r mut dyn Runtime>,
-) -> RunState<'r, 'w> {
+fn moved<'r, 'w>(run: RunState<'_, 'w>, runtime: Option<&'r mut dyn Runtime>) -> RunState<'r, 'w> {
     let RunState { context, .. } = run;
     let context = Context {
         runtime: context.runtime.moved(runtime),

@@ -13,9 +13,7 @@ use pdawl_api::engine::graph::{Control, Options, PreparedGraph, abilities};
 use pdawl_api::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
 use pdawl_api::machine::{MachineFile, MachineStore};
 use pdawl_api::policy::Clustering;
-use pdawl_api::policy::auto_fit::{
-    Epoch, MapSearch, QueueDatum, Situation, TransferCosts, fit,
-};
+use pdawl_api::policy::auto_fit::{Epoch, MapSearch, QueueDatum, Situation, TransferCosts, fit};
 use pdawl_api::residency::Places;
 use pdawl_api::runtime::Devices;
 use pdawl_api::runtime::sim::{Sim, SimDevice, SimOptions};

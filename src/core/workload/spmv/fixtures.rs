@@ -66,7 +66,8 @@ impl Plain {
             bytes,
         };
         let precision = self.spmv.options().precision;
-        let real = |value: f64| precision.choose(HostValue::F32(value as f32), HostValue::F64(value));
+        let real =
+            |value: f64| precision.choose(HostValue::F32(value as f32), HostValue::F64(value));
         let arrangement = self.spmv.arrangement();
         let (entries, rows) = (arrangement.unit_entries(), arrangement.unit_rows());
         vec![

@@ -187,7 +187,10 @@ impl Stencil {
                 needed,
             });
         }
-        let is_finite = |number: f64| self.precision.choose((number as f32).is_finite(), number.is_finite());
+        let is_finite = |number: f64| {
+            self.precision
+                .choose((number as f32).is_finite(), number.is_finite())
+        };
         let mut named = needed.iter().zip(coefficients);
         if let Some((point, value)) = named.find(|(_, number)| !is_finite(**number)) {
             return Err(StencilError::NotFinite {
@@ -368,7 +371,11 @@ impl Grid for Stencil {
         match &self.coefficients {
             None => args.push(self.precision.value(self.weight())),
             Some(coefficients) => {
-                args.extend(coefficients.iter().map(|number| self.precision.value(*number)));
+                args.extend(
+                    coefficients
+                        .iter()
+                        .map(|number| self.precision.value(*number)),
+                );
             }
         }
         args
