@@ -18,8 +18,7 @@ mod part;
 mod tests;
 mod world;
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use thiserror::Error;
@@ -462,38 +461,11 @@ pub enum SimulatedEvent {
     Slowed(f64),
 }
 
-/// Something that happens, ordered by time, then by when it was planned.
-pub struct Planned {
-    pub at: Nanos,
-    number: u64,
-    pub node: usize,
-    pub event: SimulatedEvent,
-}
-
-impl PartialEq for Planned {
-    fn eq(&self, other: &Self) -> bool {
-        (self.at, self.number) == (other.at, other.number)
-    }
-}
-
-impl Eq for Planned {}
-
-impl PartialOrd for Planned {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Planned {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.at, self.number).cmp(&(other.at, other.number))
-    }
-}
-
 /// All that is planned.
 #[derive(Default)]
 struct Events {
-    heap: BinaryHeap<Reverse<Planned>>,
+    /// By time, then by when it was planned: the node, and what happens there.
+    all: BTreeMap<(Nanos, u64), (usize, SimulatedEvent)>,
     number: u64,
 }
 
@@ -502,22 +474,17 @@ impl Events {
     /// calls.
     pub fn plan(&mut self, at: Nanos, node: usize, event: SimulatedEvent) {
         self.number += 1;
-        let number = self.number;
-        self.heap.push(Reverse(Planned {
-            at,
-            number,
-            node,
-            event,
-        }));
+        self.all.insert((at, self.number), (node, event));
     }
 
     /// When something happens next.
     pub fn next_at(&self) -> Option<Nanos> {
-        self.heap.peek().map(|Reverse(planned)| planned.at)
+        self.all.first_key_value().map(|((at, _), _)| *at)
     }
 
-    /// What happens next.
-    pub fn next(&mut self) -> Option<Planned> {
-        self.heap.pop().map(|Reverse(planned)| planned)
+    /// When and at which node something happens next, and what.
+    pub fn next(&mut self) -> Option<(Nanos, usize, SimulatedEvent)> {
+        let ((at, _), (node, event)) = self.all.pop_first()?;
+        Some((at, node, event))
     }
 }

@@ -158,13 +158,13 @@ impl<'a> World<'a> {
             }
             return true;
         }
-        let Some(next) = self.events.next() else {
+        let Some((at, node, event)) = self.events.next() else {
             return false;
         };
-        self.now = next.at;
+        self.now = at;
         // Time passes for the schedule, too.
         self.schedule.advance(self.now);
-        self.handle(next.node, next.event);
+        self.handle(node, event);
         true
     }
 
