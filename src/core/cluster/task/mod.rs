@@ -40,8 +40,7 @@ pub trait Task: Send + Sync {
 
     /// Blocks that a subtask may read parts of, beside what it is known to read. Nobody knows
     /// which before it touches them ([`Computed::lacked`]).
-    fn touches(&self, subtask: u64) -> Vec<SpaceBlock> {
-        let _ = subtask;
+    fn touches(&self, _subtask: u64) -> Vec<SpaceBlock> {
         Vec::new()
     }
 
@@ -67,8 +66,7 @@ pub trait Task: Send + Sync {
     }
 
     /// Why a subtask cannot be computed, such as a kernel that wants other arguments.
-    fn fault(&self, subtask: u64) -> Option<String> {
-        let _ = subtask;
+    fn fault(&self, _subtask: u64) -> Option<String> {
         None
     }
 }
@@ -220,44 +218,37 @@ pub trait Computed: Task {
     }
 
     /// What a part begins with that a subtask writes without reading it.
-    fn begins(&self, part: &SpaceBlock) -> Beginning {
-        let _ = part;
+    fn begins(&self, _part: &SpaceBlock) -> Beginning {
         Beginning::Anything
     }
 
     /// Writes what such a part begins with.
-    fn begin(&self, part: &SpaceBlock, bytes: &mut [u8]) {
-        let _ = (part, bytes);
-    }
+    fn begin(&self, _part: &SpaceBlock, _bytes: &mut [u8]) {}
 
     /// How a subtask is computed.
     fn launch(&self, subtask: u64) -> SubtaskLaunch;
 
     /// What a subtask that has ended here has touched although it was not there. It reads these
     /// parts from now on at this node, and has no result before it has run with them.
-    fn lacked(&self, subtask: u64) -> Vec<SpaceBlock> {
-        let _ = subtask;
+    fn lacked(&self, _subtask: u64) -> Vec<SpaceBlock> {
         Vec::new()
     }
 
     /// Of how many units, which devices of a node may share, a subtask consists.
-    fn units(&self, subtask: u64) -> u64 {
-        let _ = subtask;
+    fn units(&self, _subtask: u64) -> u64 {
         1
     }
 
     /// Some units of a subtask: a task whose only subtask, number 0, computes them alone. It
     /// reads parts of what the subtask reads, and parts of all units write what the subtask
     /// writes. `None` if subtasks cannot be divided.
-    fn part(&self, subtask: u64, units: Range<u64>) -> Option<Arc<dyn Computed>> {
-        let _ = (subtask, units);
+    fn part(&self, _subtask: u64, _units: Range<u64>) -> Option<Arc<dyn Computed>> {
         None
     }
 
     /// The codelet's arguments: by default the memory, in the order of [`SubtaskLaunch`],
     /// and then the launch's values.
-    fn arguments(&self, subtask: u64, memories: Vec<Memory>, values: Vec<Value>) -> Vec<Value> {
-        let _ = subtask;
+    fn arguments(&self, _subtask: u64, memories: Vec<Memory>, values: Vec<Value>) -> Vec<Value> {
         let memories = memories.into_iter().map(Value::Memory);
         memories.chain(values).collect()
     }

@@ -59,8 +59,7 @@ pub trait ClusterWorkload: Send + Sync {
     fn tasks(&self) -> u64;
 
     /// A task. A workload of [`bands`](Self::bands) has none.
-    fn task(&self, number: u64, spaces: &[SpaceId]) -> Arc<dyn Computed> {
-        let _ = (number, spaces);
+    fn task(&self, _number: u64, _spaces: &[SpaceId]) -> Arc<dyn Computed> {
         Arc::new(NoTask)
     }
 
@@ -71,22 +70,19 @@ pub trait ClusterWorkload: Send + Sync {
 
     /// Puts the bytes of a space in the order in which files and checks of whole spaces have
     /// them, if that is another one.
-    fn ordered(&self, space: usize) -> Option<Ordered<'_>> {
-        let _ = space;
+    fn ordered(&self, _space: usize) -> Option<Ordered<'_>> {
         None
     }
 
     /// The space that a task's blocks depend on: all nodes get its bytes before the task
     /// begins, so it should be small.
-    fn depends(&self, number: u64) -> Option<usize> {
-        let _ = number;
+    fn depends(&self, _number: u64) -> Option<usize> {
         None
     }
 
     /// A task, by the bytes of the space that it depends on. [`Self::task`] is then what is
     /// expected of it, for its cost.
-    fn task_by(&self, number: u64, spaces: &[SpaceId], bytes: &[u8]) -> Arc<dyn Computed> {
-        let _ = bytes;
+    fn task_by(&self, number: u64, spaces: &[SpaceId], _bytes: &[u8]) -> Arc<dyn Computed> {
         self.task(number, spaces)
     }
 
@@ -119,14 +115,12 @@ pub trait ClusterWorkload: Send + Sync {
 
     /// The same workload, of which only so many tasks have run, if they make its result another
     /// one.
-    fn shortened(&self, tasks: u64) -> Option<Box<dyn ClusterWorkload>> {
-        let _ = tasks;
+    fn shortened(&self, _tasks: u64) -> Option<Box<dyn ClusterWorkload>> {
         None
     }
 
     /// Which blocks a space has at the end, where that depends on what was computed.
-    fn computed_blocks(&self, space: usize) -> Option<ComputedBlocks> {
-        let _ = space;
+    fn computed_blocks(&self, _space: usize) -> Option<ComputedBlocks> {
         None
     }
 }

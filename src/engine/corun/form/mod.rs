@@ -108,15 +108,13 @@ pub trait Form {
     /// The bytes of the present version that whoever computes the units `reader` reads of
     /// what is computed with the units `owner`, by their places in the whole version. With
     /// `begins`, it has computed none of its units before.
-    fn parts(&self, owner: &Range<u64>, reader: &Range<u64>, begins: bool) -> Vec<Range<u64>> {
-        let _ = (owner, reader, begins);
+    fn parts(&self, _owner: &Range<u64>, _reader: &Range<u64>, _begins: bool) -> Vec<Range<u64>> {
         Vec::new()
     }
 
     /// Takes another input for the step to come, where one is given anew: the vector of a
     /// product.
-    fn set_input(&mut self, context: &mut Context, numbers: &[f64]) -> Result<(), CorunError> {
-        let _ = (context, numbers);
+    fn set_input(&mut self, _context: &mut Context, _numbers: &[f64]) -> Result<(), CorunError> {
         Ok(())
     }
 
@@ -126,13 +124,10 @@ pub trait Form {
     }
 
     /// Other nodes read what these units read: it must be in host memory after each step.
-    fn publish(&mut self, readers: Vec<Range<u64>>) {
-        let _ = readers;
-    }
+    fn publish(&mut self, _readers: Vec<Range<u64>>) {}
 
     /// What the units here sum, if all nodes need it at the end of a step or of the run.
-    fn sums(&self, context: &mut Context, when: When) -> Result<Option<Vec<u8>>, CorunError> {
-        let _ = (context, when);
+    fn sums(&self, _context: &mut Context, _when: When) -> Result<Option<Vec<u8>>, CorunError> {
         Ok(None)
     }
 
@@ -140,11 +135,10 @@ pub trait Form {
     /// the step is in host memory.
     fn add_up(
         &mut self,
-        context: &mut Context,
-        when: When,
-        others: &[(Range<u64>, Vec<u8>)],
+        _context: &mut Context,
+        _when: When,
+        _others: &[(Range<u64>, Vec<u8>)],
     ) -> Result<(), CorunError> {
-        let _ = (context, when, others);
         Ok(())
     }
 
