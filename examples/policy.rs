@@ -53,11 +53,7 @@ impl Policy for Relative {
     fn finished(&mut self, _finished: &Finished) {}
 
     // The engine tells again which tasks are ready.
-    fn lost(&mut self, _device: usize) {
-        self.ready.clear();
-    }
-
-    fn returned(&mut self, _device: usize) {
+    fn changed(&mut self, _device: usize, _lost: bool) {
         self.ready.clear();
     }
 }

@@ -583,7 +583,7 @@ fn things_happen_by_time_then_by_plan() {
     events.plan(40, 4, SimulatedEvent::Begin);
     assert_eq!(events.next_at(), Some(40));
     let seen: Vec<_> = std::iter::from_fn(|| events.next())
-        .map(|next| (next.at, next.node))
+        .map(|(at, node, _)| (at, node))
         .collect();
     assert_eq!(seen, [(40, 4), (50, 1), (50, 2), (70, 3)]);
     assert_eq!(events.next_at(), None);
