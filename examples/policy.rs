@@ -1,6 +1,6 @@
 //! A policy of one's own: each device takes the ready task that it computes fastest beside the
 //! others. It runs on a simulated machine and on this one.
-use pdawl::policy::{Finished, Policy, Problem};
+use pdawl::policy::{Policy, Problem};
 use pdawl::session::{Error, Results, Session, Task};
 
 struct Relative {
@@ -49,8 +49,6 @@ impl Policy for Relative {
         let (_, at) = slowdowns.min_by(|(one, _), (other, _)| one.total_cmp(other))?;
         Some(self.ready.remove(at))
     }
-
-    fn finished(&mut self, _finished: &Finished) {}
 
     // The engine tells again which tasks are ready.
     fn changed(&mut self, _device: usize, _lost: bool) {

@@ -4,7 +4,7 @@
 use thiserror::Error;
 
 use super::ready_queue::ReadyQueue;
-use super::{Finished, Policy, Problem};
+use super::{Policy, Problem};
 use crate::machine::DeviceKind;
 use crate::time::Nanos;
 
@@ -154,8 +154,6 @@ impl Policy for Clustering {
     fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
         self.ready[device].pop()
     }
-
-    fn finished(&mut self, _finished: &Finished) {}
 
     fn changed(&mut self, device: usize, lost: bool) {
         self.lost[device] = lost;

@@ -2,7 +2,7 @@
 //! experiment 2, after StarPU's `eager`).
 
 use super::ready_queue::ReadyQueue;
-use super::{Finished, Policy, Problem};
+use super::{Policy, Problem};
 use crate::time::Nanos;
 
 /// The policy. The kind of device that a component is to run on does not matter.
@@ -55,8 +55,6 @@ impl Policy for Eager {
         self.ready
             .pop_if(|component| problem.able(component, device))
     }
-
-    fn finished(&mut self, _finished: &Finished) {}
 
     fn changed(&mut self, _device: usize, _lost: bool) {
         self.ready.clear();

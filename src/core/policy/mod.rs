@@ -134,7 +134,7 @@ pub trait Policy {
     fn next(&mut self, device: usize, now: Nanos) -> Option<usize>;
 
     /// A component has ended well.
-    fn finished(&mut self, finished: &Finished);
+    fn finished(&mut self, _finished: &Finished) {}
 
     /// A device was lost, and gets nothing more. Nothing runs at that moment. Ready
     /// components are reported again, with those that must be repeated.

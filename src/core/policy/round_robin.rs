@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::{Finished, Policy, Problem};
+use super::{Policy, Problem};
 use crate::time::Nanos;
 
 /// Devices in turns. It knows neither times nor data.
@@ -88,8 +88,6 @@ impl Policy for RoundRobin {
     fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
         self.ready[device].pop_front()
     }
-
-    fn finished(&mut self, _finished: &Finished) {}
 
     fn changed(&mut self, device: usize, lost: bool) {
         self.lost[device] = lost;

@@ -3,7 +3,7 @@
 use super::iteration::Plan;
 use super::{Epoch, MapSearch, QueueDatum, Situation, TransferCosts, fit};
 use crate::policy::ready_queue::ReadyQueue;
-use crate::policy::{Finished, Policy, Problem};
+use crate::policy::{Policy, Problem};
 use crate::residency::Places;
 use crate::time::Nanos;
 
@@ -194,8 +194,6 @@ impl Policy for AutoFit {
     fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
         self.ready[device].pop()
     }
-
-    fn finished(&mut self, _finished: &Finished) {}
 
     fn changed(&mut self, device: usize, lost: bool) {
         self.lost[device] = lost;
