@@ -5,9 +5,9 @@
 
 PARTS are lists as --devices takes them, separated by spaces: 'host cuda0 host,cuda0'. Each line of
 ROWS are the words of a run: `stencil --size 8192`. A turn runs each part, the default without what
-earlier runs took (--fresh), and the default with it. Links are kept in a folder of all, what runs took
-in one of the last ones, so that the first of a row knows none. The result has the reports' `seconds` of all; a table on
-standard error has the ratios to the part with the least median.
+earlier runs took (--fresh), and the default with it, which is kept in a folder of its own, so that the
+first run of a row knows none. The result has the reports' `seconds` of all; a table on standard error
+has the ratios to the part with the least median.
 """
 
 import json
