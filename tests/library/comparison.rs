@@ -95,8 +95,8 @@ impl Comparison {
         self.ran_kernels = named.places_kernels();
         let graph = &self.layers.graph;
         if self.times.is_none() && (self.ran_kernels || named.needs_times()) {
-            let times = times::measure(runtime, graph, None, TIMED_RUNS, control.stop);
-            self.times = Some(times.unwrap());
+            let times = times::measure(runtime, graph, None, TIMED_RUNS, &|_| true, control.stop);
+            self.times = Some(times.unwrap().0);
         }
         let unknown = KernelTimes::new();
         let times = self.times.as_ref().unwrap_or(&unknown);

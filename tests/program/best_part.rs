@@ -196,3 +196,19 @@ fn a_run_is_hardly_slower_than_its_best_part() {
         "graphs"
     );
 }
+
+/// GPUs alone take the tiles that are expected to be fastest, not those of a rule.
+#[test]
+fn tiles_are_hardly_slower_than_others() {
+    for devices in ["h200 --devices gpu0", "v100x2 --devices gpu0,gpu1"] {
+        for operation in ["matmul", "lu", "cholesky", "fft"] {
+            let run = format!("run {operation} --size 2048 --machine {devices}");
+            let of_tile = |tile: &u32| seconds(&format!("{run} --tile {tile}"));
+            let tiles = [128, 256, 512, 1024, 2048];
+            let best = tiles.iter().filter_map(of_tile).reduce(f64::min);
+            let ratio = seconds(&run).expect("it runs") / best.expect("a tile");
+            println!("{ratio:.3} {run}");
+            assert!(ratio < 1.25, "{run}: {ratio}");
+        }
+    }
+}

@@ -280,8 +280,15 @@ fn every_kernel_is_timed_on_every_device() {
     let mut rng = Rng::with_seed(5);
     let case = case(&mut rng, 12);
     let mut sim = sim(&["host", "gpu0"]);
-    let times =
-        times::measure(&mut sim, &case.graph, None, 2, &AtomicBool::new(false)).expect("times");
+    let times = times::measure(
+        &mut sim,
+        &case.graph,
+        None,
+        2,
+        &|_| true,
+        &AtomicBool::new(false),
+    );
+    let (times, _) = times.expect("times");
     assert_eq!(times.len(), case.graph.kernels().len());
     assert!(
         times.iter().flatten().all(|t| t.is_some_and(|t| t > 0.0)),
@@ -294,7 +301,8 @@ fn measuring_and_comparing_end_on_request() {
     let case = case(&mut Rng::with_seed(5), 12);
     let mut sim = sim(&["host", "gpu0"]);
     let stop = AtomicBool::new(true);
-    let times = times::measure(&mut sim, &case.graph, None, 2, &stop).expect("no times");
+    let times = times::measure(&mut sim, &case.graph, None, 2, &|_| true, &stop);
+    let (times, _) = times.expect("no times");
     assert!(times.iter().flatten().all(Option::is_none), "{times:?}");
     let made = reference(&mut sim, &case.graph, 0, &stop).expect("no reference");
     assert!(made.is_none());
