@@ -122,8 +122,8 @@ pub(in crate::runtime) struct Repeats<C, P, K = ()> {
     /// address may be another command's meanwhile.
     users: IdMap<Memory, Vec<(Key<K>, u64)>>,
     last: u64,
-    /// When there are so many, those that nobody else holds any more are dropped.
-    full: usize,
+    /// Memories that were freed since those that nobody else holds any more were dropped.
+    freed: usize,
 }
 
 impl<C, P, K> Default for Repeats<C, P, K> {
@@ -132,18 +132,28 @@ impl<C, P, K> Default for Repeats<C, P, K> {
             kept: IdMap::default(),
             users: IdMap::default(),
             last: 0,
-            full: 64,
+            freed: 0,
         }
     }
 }
 
 impl<C, P, K: Copy + Eq + Hash> Repeats<C, P, K> {
-    /// Drops what is for commands that use memory about to be freed.
+    /// Drops what is for commands that use memory about to be freed, and sometimes what is for those
+    /// that nobody else holds any more: to look for them each time would cost as much as there are.
     pub(in crate::runtime) fn forget(&mut self, memory: Memory) {
         for (user, number) in self.users.remove(&memory).unwrap_or_default() {
             if self.kept.get(&user).is_some_and(|kept| kept.0 == number) {
                 self.kept.remove(&user);
             }
+        }
+        self.freed += 1;
+        if self.freed > self.kept.len() {
+            self.freed = 0;
+            self.kept.retain(|_, (_, of, _)| Arc::strong_count(of) > 1);
+            self.users.retain(|_, users| {
+                users.retain(|(user, _)| self.kept.contains_key(user));
+                !users.is_empty()
+            });
         }
     }
 
@@ -161,14 +171,6 @@ impl<C, P, K: Copy + Eq + Hash> Repeats<C, P, K> {
         more: K,
         prepared: P,
     ) {
-        if self.kept.len() >= self.full {
-            self.kept.retain(|_, (_, of, _)| Arc::strong_count(of) > 1);
-            self.full = self.full.max(2 * self.kept.len());
-            self.users.retain(|_, users| {
-                users.retain(|(user, _)| self.kept.contains_key(user));
-                !users.is_empty()
-            });
-        }
         let key = (device, Arc::as_ptr(of).addr(), more);
         self.last += 1;
         for memory in memories {
@@ -218,6 +220,7 @@ mod tests {
                 assert_eq!(repeats.kept(0, command, ()), Some(number));
             }
         }
-        assert!(repeats.kept.len() <= repeats.full && repeats.users.len() <= repeats.full);
+        (0..=repeats.kept.len()).for_each(|_| repeats.forget(Memory::Device(BufferId::fresh())));
+        assert!(repeats.kept.len() <= live.len() && repeats.users.len() <= memories.len());
     }
 }
