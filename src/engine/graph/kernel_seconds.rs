@@ -34,6 +34,14 @@ struct Kind {
     seconds: Vec<Option<f64>>,
 }
 
+impl Kind {
+    fn is_of(&self, kernel: &Kernel) -> bool {
+        self.codelet == kernel.codelet.name
+            && self.units == kernel.units
+            && self.cost == kernel.cost
+    }
+}
+
 impl KernelSeconds {
     /// Measures the kernels of a graph.
     ///
@@ -60,7 +68,14 @@ impl KernelSeconds {
         on: &dyn Fn(&Device) -> bool,
         stop: &AtomicBool,
     ) -> Result<(), GraphRunError> {
-        if self.knows(graph) {
+        let wanted: Vec<bool> = runtime.devices().iter().map(on).collect();
+        let is_known = |kernel| {
+            let known = self
+                .alike(kernel)
+                .map(|seconds| seconds.iter().zip(&wanted));
+            known.is_some_and(|mut of| of.all(|(seconds, wanted)| seconds.is_some() || !wanted))
+        };
+        if graph.kernels().iter().all(is_known) {
             return Ok(());
         }
         let (times, commands) = times::measure(runtime, graph, None, RUNS, on, stop)?;
@@ -69,13 +84,17 @@ impl KernelSeconds {
             *known = command.or(*known);
         }
         for (kernel, seconds) in graph.kernels().iter().zip(times) {
-            if self.alike(kernel).is_none() {
-                self.kinds.push(Kind {
+            match self.kinds.iter_mut().find(|kind| kind.is_of(kernel)) {
+                Some(kind) => {
+                    let both = kind.seconds.iter_mut().zip(seconds);
+                    both.for_each(|(known, seconds)| *known = known.or(seconds));
+                }
+                None => self.kinds.push(Kind {
                     codelet: kernel.codelet.name.clone(),
                     units: kernel.units.clone(),
                     cost: kernel.cost,
                     seconds,
-                });
+                }),
             }
         }
         Ok(())
@@ -113,11 +132,7 @@ impl KernelSeconds {
 
     /// The measured times of kernels like this one.
     pub fn alike(&self, kernel: &Kernel) -> Option<&[Option<f64>]> {
-        let kind = self.kinds.iter().find(|kind| {
-            kind.codelet == kernel.codelet.name
-                && kind.units == kernel.units
-                && kind.cost == kernel.cost
-        })?;
+        let kind = self.kinds.iter().find(|kind| kind.is_of(kernel))?;
         Some(&kind.seconds)
     }
 

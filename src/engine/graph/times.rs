@@ -84,11 +84,15 @@ pub fn measure(
             if run == 0 {
                 continue;
             }
-            let least = &mut commands[device];
-            *least = (*least)
-                .into_iter()
-                .chain(command(&outcome))
-                .reduce(f64::min);
+            // A pool's commands may wait for each other.
+            if !devices[device].shares_host_memory {
+                let least = &mut commands[device];
+                *least = least
+                    .iter()
+                    .copied()
+                    .chain(command(&outcome))
+                    .reduce(f64::min);
+            }
             for launched in &outcome.launches {
                 let seconds = launched.ended.saturating_sub(launched.started) as f64 / 1e9;
                 let least = &mut measured[launched.kernel.0];
