@@ -197,6 +197,14 @@ fn a_run_is_hardly_slower_than_its_best_part() {
     );
 }
 
+/// Tasks of a pool alone are measured on it, although GPUs have some as large.
+#[test]
+fn a_small_factorisation_runs_on_its_host() {
+    let run = "run lu --size 512 --machine k20-32";
+    let of = |line: &str| seconds(line).expect("it runs");
+    assert!(of(run) < 1.05 * of(&format!("{run} --devices host")));
+}
+
 /// GPUs alone take the tiles that are expected to be fastest, not those of a rule.
 #[test]
 fn tiles_are_hardly_slower_than_others() {

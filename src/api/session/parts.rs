@@ -67,9 +67,8 @@ impl Chosen {
     }
 }
 
-/// The part that is expected to be fastest, and the place of its problem. `problems` has the parts
-/// of the devices, some perhaps several times, and their problems, in which other devices can run
-/// nothing.
+/// The part that is expected to be fastest, and its place among these. `problems` has parts of the
+/// devices, some perhaps several times, and problems of all devices.
 ///
 /// # Errors
 /// A policy that cannot be made.
@@ -79,8 +78,10 @@ pub fn best(
     options: &PolicyOptions,
     problems: impl Iterator<Item = (Vec<usize>, Problem)>,
 ) -> Result<(Chosen, Option<usize>), MapError> {
-    let of_parts = (problems.enumerate())
-        .filter_map(|(place, (part, problem))| Some((least(&problem)?, part, problem, place)));
+    let of_parts = problems.enumerate().filter_map(|(place, (part, problem))| {
+        let problem = of_part(problem, &part)?;
+        Some((least(&problem)?, part, problem, place))
+    });
     let mut of_parts: Vec<(f64, Vec<usize>, Problem, usize)> = of_parts.collect();
     // Few devices first: they are rehearsed soonest.
     of_parts

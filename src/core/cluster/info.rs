@@ -79,3 +79,27 @@ pub fn share_bus(devices: &mut [DeviceInfo], bus: Option<f64>) {
 fn time(amount: f64, rate: f64) -> f64 {
     if rate > 0.0 { amount / rate } else { 0.0 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_share_a_bus_that_is_slower_than_all_together() {
+        let device = |link_bandwidth| DeviceInfo {
+            name: String::new(),
+            flops: 1.0,
+            memory_bandwidth: 1.0,
+            link_bandwidth,
+            depth: 1,
+        };
+        let links = |bus| {
+            let mut devices = [f64::MAX, 8.0, 3.0].map(device);
+            share_bus(&mut devices, bus);
+            devices.map(|device| device.link_bandwidth)
+        };
+        assert_eq!(links(Some(10.0)), [f64::MAX, 5.0, 3.0]);
+        assert_eq!(links(Some(100.0)), [f64::MAX, 8.0, 3.0]);
+        assert_eq!(links(None), [f64::MAX, 8.0, 3.0]);
+    }
+}

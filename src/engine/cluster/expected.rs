@@ -2,7 +2,8 @@
 
 use super::subtasks::DEPTH;
 use crate::machine::{Device, DeviceKind};
-use pdawl_core::cluster::info::DeviceInfo;
+use crate::runtime::Devices;
+use pdawl_core::cluster::info::{DeviceInfo, share_bus};
 
 /// Operations a clock and core in single precision: two vectors of eight of a CPU, and the
 /// lanes of a GPU's multiprocessor, each a multiplication and an addition.
@@ -19,6 +20,13 @@ const LINK: f64 = 12e9;
 
 /// The clock where a driver does not tell it.
 const CLOCK: f64 = 2e9;
+
+/// What all devices of a runtime are expected to do.
+pub fn all_expected(runtime: &dyn Devices) -> Vec<DeviceInfo> {
+    let mut devices: Vec<DeviceInfo> = runtime.devices().iter().map(expected).collect();
+    share_bus(&mut devices, runtime.bus_bandwidth());
+    devices
+}
 
 /// A rough expectation by cores and clock, right within a factor of three. It sizes the
 /// first subtasks that a node gets; after that, what was measured counts.

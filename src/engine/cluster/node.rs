@@ -12,7 +12,7 @@ use super::bands::BandMail;
 use super::before::abandon;
 use super::copying::Copying;
 use super::encode::decode;
-use super::expected::expected;
+use super::expected::all_expected;
 use super::store::Received;
 use super::subtasks::{Subtasks, Written};
 use super::traced::Traced;
@@ -23,7 +23,7 @@ use crate::spread::Spread;
 use crate::time::Nanos;
 use crate::workload::cluster::Fill;
 use pdawl_core::cluster::NodeId;
-use pdawl_core::cluster::info::{DeviceInfo, NodeInfo, share_bus};
+use pdawl_core::cluster::info::{DeviceInfo, NodeInfo};
 use pdawl_core::cluster::protocol::{
     Counts, DeviceIndex, Event, Message, NodeMachine, RequestId, Results, Settings,
 };
@@ -61,11 +61,9 @@ impl Options {
     /// The options of a node with these devices, which runs `program`, without a trace.
     pub fn on(runtime: &dyn Runtime, program: String) -> Self {
         let memory = Host::detect().memory.obtainable(0);
-        let mut devices: Vec<DeviceInfo> = runtime.devices().iter().map(expected).collect();
-        share_bus(&mut devices, runtime.bus_bandwidth());
         Self {
             program,
-            devices,
+            devices: all_expected(runtime),
             settings: Settings::default(),
             leaves_out: None,
             input_bytes: (memory as f64 * INPUT_MEMORY) as u64,

@@ -5,9 +5,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use fastrand::Rng;
 use pdawl_api::codelet::{Codelet, Cost, HostCode, KernelSource, NdRange, OpenClKernel, Shape};
+use pdawl_api::engine::graph::kernel_seconds::KernelSeconds;
 use pdawl_api::engine::graph::reference::reference;
-use pdawl_api::engine::graph::{Control, GraphRunError, Options, PreparedGraph, search, times};
+use pdawl_api::engine::graph::{
+    Control, Division, GraphRunError, Options, PreparedGraph, search, times,
+};
 use pdawl_api::graph::{Argument, Components, Contents, Datum, GraphBuilder, Kernel, TaskGraph};
+use pdawl_api::machine::Device;
 use pdawl_api::policy::{Adaptive, Clustering, Eager, Finished, Policy, Search, Space};
 use pdawl_api::quantity::Bytes;
 use pdawl_api::runtime::sim::{Sim, SimDevice, SimOptions};
@@ -294,6 +298,36 @@ fn every_kernel_is_timed_on_every_device() {
         times.iter().flatten().all(|t| t.is_some_and(|t| t > 0.0)),
         "{times:?}"
     );
+}
+
+/// Tasks that are known of one device are measured on another one when that is asked for, and so is
+/// what a command takes a device with memory of its own.
+#[test]
+fn tasks_are_measured_on_the_devices_that_lack_them() {
+    let case = case(&mut Rng::with_seed(6), 12);
+    let (mut sim, stop) = (sim(&["host", "gpu0"]), AtomicBool::new(false));
+    let mut seconds = KernelSeconds::default();
+    let mut learn = |shares: bool| {
+        let on = |device: &Device| device.shares_host_memory == shares;
+        let learnt = seconds.learn(&mut sim, &case.graph, &on, &stop);
+        learnt.expect("it runs");
+        seconds.clone()
+    };
+    let of_gpu = learn(false);
+    let times = of_gpu.of(&case.graph);
+    assert!(times.iter().all(|of| of[0].is_none() && of[1].is_some()));
+    let of_both = learn(true).of(&case.graph);
+    assert!(of_both.iter().all(|of| of[0].is_some()));
+    let gpu = |times: &[Vec<Option<f64>>]| times.iter().map(|of| of[1]).collect::<Vec<_>>();
+    assert_eq!(gpu(&of_both), gpu(&times));
+    let components = Components::single_kernels(&case.graph);
+    let mut problem = Division::problem(&sim, &case.graph, &components, &of_both, None);
+    for device in &mut problem.devices {
+        device.costs.enqueue = 1.0;
+    }
+    of_gpu.set_commands(&mut problem);
+    assert_eq!(problem.devices[0].costs.enqueue, 1.0);
+    assert!(problem.devices[1].costs.enqueue < 1e-3);
 }
 
 #[test]

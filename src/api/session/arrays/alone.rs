@@ -31,6 +31,13 @@ const LARGEST: u64 = 1 << 30;
 /// An operation on some devices, in tiles of this length or those that suit them.
 type PlacedOn<'a> = dyn Fn(&[Device], Option<u64>) -> Result<Placed, OperationError> + 'a;
 
+/// A part of the devices, the length of tiles if it is not the one that suits them, and the place of
+/// their graph.
+type Candidate = (Vec<usize>, Option<u64>, usize);
+
+/// By tile, and whether they are of a pool alone, whose tasks are larger: all tasks, and a sample.
+type Graphs = ((u64, bool), [Arc<TaskGraph>; 2]);
+
 /// How an operation is expected to run fastest.
 struct Best {
     chosen: Chosen,
@@ -49,6 +56,10 @@ impl Best {
             seconds: None,
         }
     }
+}
+
+fn is_own(device: &Device) -> bool {
+    !device.shares_host_memory
 }
 
 /// How an operation runs on one machine.
@@ -124,17 +135,22 @@ impl Session {
             [part] => (row.as_ref()).and_then(|row| self.devices.known_tasks(row, part)),
             _ => None,
         };
-        let best = match (of_session, is_usual) {
-            (Some((seconds, tile)), _) => Best {
+        // One part may be open in its tiles.
+        let is_open = |parts: &[Vec<usize>]| match parts {
+            [part] => options.tile.is_none() && self.of(part).iter().all(is_own),
+            _ => true,
+        };
+        let best = match of_session {
+            Some((seconds, tile)) => Best {
                 tile,
                 seconds: Some(seconds),
                 ..Best::all(self.devices().len())
             },
-            (None, true) => {
+            None if is_usual && is_open(&parts) => {
                 let run = &options.run;
                 self.best_part(parts, &of_all, &placed_on, (run, shuffled), stop)?
             }
-            (None, false) => Best::all(self.devices().len()),
+            None => Best::all(self.devices().len()),
         };
         let Best { tile, seconds, .. } = best;
         let chosen = known.unwrap_or(best.chosen);
@@ -197,9 +213,11 @@ impl Session {
         let Executed {
             mut ran,
             seconds,
-            context,
+            mut context,
             ..
         } = executed;
+        let note = tile.map(|tile| format!("--tile {tile} is expected to be fastest"));
+        context.notes.extend(note);
         let outcome = alone.outcome(&context.machine.name, &ran.last, finished);
         // A run that had ended, but whose result was not looked at.
         ran.last.interrupted |= stop.load(Ordering::Relaxed);
@@ -237,7 +255,6 @@ impl Session {
         stop: &AtomicBool,
     ) -> Result<Best, Error> {
         let devices = self.devices().to_vec();
-        let is_own = |device: &Device| !device.shares_host_memory;
         let graph_of = |placed: &Placed| -> Option<[Arc<TaskGraph>; 2]> {
             let alone = Alone::new(&*placed.workload, std::iter::empty(), shuffled, stop).ok()?;
             Some([Arc::clone(alone.graph()), alone.probe(&devices).ok()??])
@@ -246,9 +263,8 @@ impl Session {
             return Ok(Best::all(devices.len()));
         };
         self.check_tasks(&of_all_graphs[0], run.gpu_memory)?;
-        // By tile, and whether they are of a pool alone, whose tasks are larger.
-        let mut graphs = vec![((of_all.tile, false), of_all_graphs)];
-        let mut candidates = Vec::new();
+        let mut graphs: Vec<Graphs> = vec![((of_all.tile, false), of_all_graphs)];
+        let mut candidates: Vec<Candidate> = Vec::new();
         for part in parts {
             let own = self.of(&part);
             let mut tile = None;
@@ -280,29 +296,7 @@ impl Session {
         if candidates.len() == 1 {
             return Ok(Best::all(devices.len()));
         }
-        let mut seconds = self.devices.without_data(|runtime| {
-            let few = &graphs[0].1[1];
-            KernelSeconds::measure(runtime, few, stop)
-        })??;
-        let mut measured = vec![true; graphs.len()];
-        for (place, ((_, is_pool), [_, few])) in graphs.iter().enumerate() {
-            // Tiles for pools beside other devices are scaled.
-            let on = |device: &Device| is_own(device) != *is_pool;
-            let mut of_place = candidates.iter().filter(|(_, _, of)| *of == place);
-            let is_for = |part: &[usize]| part.iter().all(|device| on(&devices[*device]));
-            if place == 0 || !of_place.any(|(part, ..)| is_for(part)) {
-                continue;
-            }
-            let expected = seconds.of(few);
-            let of_devices = expected.iter().flat_map(|of| of.iter().zip(&devices));
-            let of_devices = of_devices.filter(|(_, device)| on(device));
-            let all: f64 = of_devices.filter_map(|(seconds, _)| *seconds).sum();
-            measured[place] = all < SAMPLE;
-            if measured[place] {
-                self.devices
-                    .without_data(|runtime| seconds.learn(runtime, few, &on, stop))??;
-            }
-        }
+        let (seconds, measured) = self.measured(&graphs, &candidates, stop)?;
         self.devices.begin(None)?;
         candidates.retain(|(_, tile, place)| tile.is_none() || measured[*place]);
         let (limit, runtime) = (run.gpu_memory, &*self.devices.runtime());
@@ -317,14 +311,8 @@ impl Session {
             .iter()
             .map(|(_, [graph, _])| problem(graph))
             .collect();
-        let has_devices = |(part, _, place): &(Vec<usize>, Option<u64>, usize)| {
-            parts::of_part(of_graphs[*place].clone(), part).is_some()
-        };
-        candidates.retain(has_devices);
-        let problems = candidates.iter().filter_map(|(part, _, place)| {
-            let problem = parts::of_part(of_graphs[*place].clone(), part)?;
-            Some((part.clone(), problem))
-        });
+        let of_candidate = |(part, _, place): &Candidate| (part.clone(), of_graphs[*place].clone());
+        let problems = candidates.iter().map(of_candidate);
         let policy = NamedPolicy::LOCALITY;
         let (chosen, best) = parts::best(&devices, policy, &run.of_policy(true), problems)?;
         Ok(Best {
@@ -332,6 +320,41 @@ impl Session {
             tile: best.and_then(|best| candidates[best].1),
             seconds: Some(seconds),
         })
+    }
+
+    /// The seconds of the tasks of the first graph on all devices, and of others on the devices of
+    /// their candidates, if a sample of them does not take too long; and of which graphs.
+    fn measured(
+        &mut self,
+        graphs: &[Graphs],
+        candidates: &[Candidate],
+        stop: &AtomicBool,
+    ) -> Result<(KernelSeconds, Vec<bool>), Error> {
+        let devices = self.devices().to_vec();
+        let mut seconds = self.devices.without_data(|runtime| {
+            let few = &graphs[0].1[1];
+            KernelSeconds::measure(runtime, few, stop)
+        })??;
+        let mut measured = vec![true; graphs.len()];
+        for (place, ((_, is_pool), [_, few])) in graphs.iter().enumerate().skip(1) {
+            // Tiles for pools beside other devices are scaled.
+            let on = |device: &Device| is_own(device) != *is_pool;
+            let mut of_place = candidates.iter().filter(|(_, _, of)| *of == place);
+            let is_for = |part: &[usize]| part.iter().all(|device| on(&devices[*device]));
+            if !of_place.any(|(part, ..)| is_for(part)) {
+                continue;
+            }
+            let expected = seconds.of(few);
+            let of_devices = expected.iter().flat_map(|of| of.iter().zip(&devices));
+            let of_devices = of_devices.filter(|(_, device)| on(device));
+            let all: f64 = of_devices.filter_map(|(seconds, _)| *seconds).sum();
+            measured[place] = all < SAMPLE;
+            if measured[place] {
+                self.devices
+                    .without_data(|runtime| seconds.learn(runtime, few, &on, stop))??;
+            }
+        }
+        Ok((seconds, measured))
     }
 
     /// Checks that data of so many bytes fit in the memory of the machine's host, and in this

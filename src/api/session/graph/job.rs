@@ -600,13 +600,15 @@ fn choose(
 ) -> Result<Chosen, Error> {
     let devices = runtime.devices().to_vec();
     let of_all = division.problem.clone();
-    let problems = parts::parts(&devices).into_iter().filter_map(|part| {
-        let problem = parts::of_part(of_all.clone(), &part)?;
-        Some((part, problem))
-    });
+    let all = parts::parts(&devices).into_iter();
+    let problems = all.map(|part| (part, of_all.clone()));
     let Some(engine) = tried else {
         return Ok(parts::best(&devices, policy, of_policy, problems)?.0);
     };
+    let problems = problems.filter_map(|(part, problem)| {
+        let problem = parts::of_part(problem, &part)?;
+        Some((part, problem))
+    });
     let untraced = Options {
         trace: false,
         ..engine.clone()

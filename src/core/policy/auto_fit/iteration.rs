@@ -24,10 +24,9 @@ pub(super) struct State {
 }
 
 impl<'a> Plan<'a> {
-    /// `None` if a figure is none with which times can be compared, or if epochs wait for one
-    /// another.
+    /// `None` if the situation contradicts itself, or if epochs wait for one another.
     pub fn new(situation: &'a Situation) -> Option<Self> {
-        let order = situation.is_comparable().then(|| order(situation))??;
+        let order = situation.is_consistent().then(|| order(situation))??;
         Some(Self { situation, order })
     }
 
@@ -155,15 +154,31 @@ fn order(situation: &Situation) -> Option<Vec<usize>> {
 }
 
 impl Situation {
-    /// Whether all figures are such that times can be compared: a time that is no number would
-    /// be none at all.
-    fn is_comparable(&self) -> bool {
+    /// Whether all that is named exists, and all figures are such that times can be compared: a
+    /// time that is no number would be none at all.
+    fn is_consistent(&self) -> bool {
+        let (devices, data, epochs) = (self.costs.devices(), self.data.len(), self.epochs.len());
         let finite = |seconds: &f64| *seconds >= 0.0 && seconds.is_finite();
         let is_right = |epoch: &Epoch| {
-            finite(&epoch.earliest) && epoch.seconds.iter().all(|seconds| *seconds >= 0.0)
+            let lists = [
+                &epoch.uploads,
+                &epoch.reads,
+                &epoch.writes,
+                &epoch.downloads,
+            ];
+            finite(&epoch.earliest)
+                && epoch.seconds.len() == devices
+                && epoch.seconds.iter().all(|seconds| *seconds >= 0.0)
+                && lists.into_iter().flatten().all(|datum| *datum < data)
+                && epoch.after.iter().all(|other| *other < epochs)
+                && [epoch.pinned, epoch.present]
+                    .into_iter()
+                    .flatten()
+                    .all(|d| d < devices)
         };
         let ways = &self.costs.ways;
-        self.costs.devices() < Places::MOST
+        devices < Places::MOST
+            && self.busy.len() == devices
             && self.iterations >= 1.0
             && self.busy.iter().all(finite)
             && self.epochs.iter().all(is_right)

@@ -46,10 +46,8 @@ impl Default for MapSearch {
 /// that cannot be the best.
 ///
 /// `None` if there is no map: no device can run a queue, data have no way to it, queues wait for
-/// one another, or a time is no number.
-///
-/// # Panics
-/// When an index does not exist, or a list has not an entry for each device.
+/// one another, or the situation contradicts itself: a time is no number, an index does not exist,
+/// or a list has not an entry for each device.
 pub fn fit(situation: &Situation, search: MapSearch) -> Option<Fit> {
     let plan = Plan::new(situation)?;
     let (queues, devices) = (plan.order.len(), situation.costs.devices());

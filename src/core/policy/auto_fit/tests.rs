@@ -255,7 +255,12 @@ fn many_equal_queues_are_decided_soon() {
 
 #[test]
 fn a_situation_without_a_map_has_none() {
-    let changes: [&dyn Fn(&mut Situation); 7] = [
+    let changes: [&dyn Fn(&mut Situation); 12] = [
+        &|s| s.epochs[1].reads = vec![2],
+        &|s| s.epochs[1].pinned = Some(2),
+        &|s| s.epochs[0].seconds = vec![1.0],
+        &|s| s.epochs[0].after = vec![2],
+        &|s| s.busy.truncate(1),
         &|s| s.epochs[1].after = vec![1],
         &|s| s.epochs[0].seconds[1] = f64::NAN,
         &|s| s.epochs[0].seconds = vec![f64::INFINITY; 2],

@@ -11,14 +11,14 @@ use super::{Cluster, Report, SimulateError};
 use crate::balance::bands::{Pace, is_compared, redivided};
 use crate::balance::{Balancer, Dawl, Setup};
 use crate::cluster::bands::first_division;
-use crate::cluster::expected;
+use crate::cluster::expected::all_expected;
 use crate::corun::session::{Session, Stepped};
 use crate::corun::{Later, Options, Tracing, When};
 use crate::machine::MachineFile;
 use crate::machine::cluster::NetworkSpec;
+use crate::runtime::Runtime;
 use crate::runtime::sim::bandwidth_sharing::{Fluid, Resource as Shared, Use};
 use crate::runtime::sim::{Sim, SimOptions};
-use crate::runtime::{Devices, Runtime};
 use crate::spread::Network;
 use crate::time::Nanos;
 use crate::workload::cluster::Bands;
@@ -113,7 +113,7 @@ impl<'w> Nodes<'w> {
                 info: NodeInfo {
                     name: machine.name.clone(),
                     memory: machine.host.memory,
-                    devices: sim.devices().iter().map(expected).collect(),
+                    devices: all_expected(&sim),
                 },
                 sim,
                 session: None,

@@ -314,8 +314,8 @@ pub fn plan_supersteps(
     all
 }
 
-/// The sizes of supersteps that are compared: up to 8 each one, then so that each differs by an eighth or more
-/// from the one before, and only those that divide the steps most evenly.
+/// The sizes of supersteps that are compared: up to 8 each one, then so that each differs by an
+/// eighth or more from the one before, and only those that divide the steps most evenly.
 pub fn superstep_sizes(steps: u32) -> Vec<u32> {
     let mut sizes: Vec<u32> = Vec::new();
     let mut size = 1;
