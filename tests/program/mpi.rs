@@ -215,11 +215,12 @@ fn report(arguments: &str) -> Value {
 #[ignore = "needs Open MPI and libclang: make test-mpi"]
 fn three_processes_compute_right_results_together() {
     for arguments in [
-        "convolution --size 301 --filter 7 --tile 32",
-        "matmul --size 257 --tile 32",
-        "lu --size 200 --tile 32",
-        "fft --size 256 --tile 8",
-        // Of small ones, fewer nodes take part.
+        // Of small ones, fewer nodes take part, unless a policy is named.
+        "convolution --size 301 --filter 7 --tile 32 --spread oblivious",
+        "convolution --size 1200 --filter 21 --tile 100",
+        "matmul --size 1023 --tile 128",
+        "lu --size 200 --tile 32 --spread steal",
+        "fft --size 2048",
         "stencil --size 3000 --steps 5",
         "spmv --matrix uniform:200000,40 --iterate --steps 3",
         "pagerank --matrix rmat:17,16 --steps 5",

@@ -177,6 +177,7 @@ impl<R> NodeRun<'_, R> {
         let made = Arc::clone(&job);
         let ran: Arc<OnceLock<(Placed, Option<String>)>> = Arc::default();
         let running = Arc::clone(&ran);
+        let spread = nodes.spread();
         let (outcome, brought) = nodes.run_job(&Job {
             name: job.title.clone(),
             alike,
@@ -184,7 +185,7 @@ impl<R> NodeRun<'_, R> {
             verify,
             make: Arc::new(move |nodes, network| {
                 let tile = tile.map(u64::from);
-                let placed = taking_part(&made, tile, nodes, network).and_then(|part| {
+                let placed = taking_part(&made, tile, (nodes, network), spread).and_then(|part| {
                     let fit = Fit::new(&nodes[..part.count], network);
                     Ok((made.at(Place::Nodes(fit), tile)?, part))
                 });
@@ -209,7 +210,7 @@ impl<R> NodeRun<'_, R> {
         let context = Context {
             workload: Workload::of_tasks(&*placed.workload, job.size(placed), outcome.tasks),
             machine: Machine::real(name.unwrap_or_default(), Host::detect(), devices),
-            policy: nodes.spread().to_string(),
+            policy: spread.to_string(),
             notes: notes.collect(),
         };
         let run = Run::new(

@@ -153,11 +153,16 @@ impl NodesWork {
     ///
     /// # Errors
     /// As [`Self::of_operation`].
-    fn fit(&mut self, nodes: &[NodeInfo], network: Network) -> Result<usize, Error> {
+    fn fit(
+        &mut self,
+        nodes: &[NodeInfo],
+        network: Network,
+        spread: NamedSpread,
+    ) -> Result<usize, Error> {
         let Some(asked) = &self.operation else {
             return Ok(nodes.len());
         };
-        let part = taking_part(&asked.operation, asked.tile, nodes, network)?;
+        let part = taking_part(&asked.operation, asked.tile, (nodes, network), spread)?;
         let place = Place::Nodes(Fit::new(&nodes[..part.count], network));
         let placed = asked.operation.at(place, asked.tile)?;
         self.size = (asked.operation).described(&placed, &asked.inputs, Some(asked.seed));

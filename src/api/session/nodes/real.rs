@@ -89,7 +89,7 @@ impl Part {
         let devices = runtime.devices().to_vec();
         let mut node = Node::join(wire, runtime, of_node, spread, stop)?;
         // All nodes know what all of them are, and make the same workload.
-        let fitted = self.work.fit(node.nodes(), settings.network);
+        let fitted = (self.work).fit(node.nodes(), settings.network, options.spread);
         node.take_part(fitted.map_err(|error| ClusterError::Refused(error.to_string()))?);
         let tasks = self.work.workload.tasks();
         let control = Control {

@@ -35,7 +35,7 @@ pub fn simulate(
         false => Computing::All,
     };
     let cluster = Cluster::of(&described, &store, computing)?;
-    let taking_part = work.fit(&cluster.infos(), cluster.assumed())?;
+    let taking_part = work.fit(&cluster.infos(), cluster.assumed(), options.spread)?;
     let most = demand::largest_task(&*work.workload);
     if most > MOST_SUBTASKS {
         return Err(Error::TooMany(format!(

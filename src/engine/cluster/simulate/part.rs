@@ -14,7 +14,7 @@ use crate::codelet::Cost;
 use crate::machine::MachineFile;
 use crate::machine::cluster::NetworkSpec;
 use crate::machine::file::{FORMAT, HostSpec, Noise};
-use crate::spread::Network;
+use crate::spread::{NamedSpread, Network};
 use crate::workload::cluster::{
     ClusterWorkload, Fit, Operation, OperationError, Place, Placed, demand,
 };
@@ -43,17 +43,25 @@ pub struct TakingPart {
 }
 
 /// As many of the nodes as an operation is expected to be fastest on: 1, 2, 4 and so on, or all.
-/// `tile` are the rows of a part, if the user says so.
+/// `tile` are the rows of a part, if the user says so. With another policy than the usual one all
+/// take part: who names a policy asks what it does with these nodes.
 ///
 /// # Errors
 /// As [`Operation::at`].
 pub fn taking_part(
     operation: &Operation,
     tile: Option<u64>,
-    nodes: &[NodeInfo],
-    network: Network,
+    (nodes, network): (&[NodeInfo], Network),
+    spread: NamedSpread,
 ) -> Result<TakingPart, OperationError> {
     let all = nodes.len();
+    let every = TakingPart {
+        count: all,
+        note: None,
+    };
+    if spread != NamedSpread::default() {
+        return Ok(every);
+    }
     let has_room = |count: &usize| {
         let memory = nodes[..*count].iter().map(|node| node.memory).min();
         let needed = operation.bytes.div_ceil(*count as u128);
@@ -80,10 +88,7 @@ pub fn taking_part(
     let is_last = best == expected.last().copied();
     let scales = is_last && scale(&expected);
     let Some((count, seconds)) = best.filter(|best| best.0 < all && !scales) else {
-        return Ok(TakingPart {
-            count: all,
-            note: None,
-        });
+        return Ok(every);
     };
     let last = expected.last().filter(|last| last.0 > count);
     let than = last.map_or_else(String::new, |(more, seconds)| {

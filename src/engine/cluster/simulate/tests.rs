@@ -651,15 +651,19 @@ fn nodes_that_have_no_memory_for_an_operation_do_not_compute_it_alone() {
     let file = ClusterStore::of_user().find("unicorn").unwrap();
     let cluster = Cluster::of(&file, &store, Computing::Host).unwrap();
     let (operation, _) = operations().remove(4);
-    let count = |memory: u128| {
+    let of_policy = |memory: u128, spread| {
         let mut infos = cluster.infos();
-        (infos.iter_mut()).for_each(|node| node.memory = memory as u64);
-        let part = taking_part(&operation, None, &infos, cluster.assumed());
-        part.unwrap().count
+        infos
+            .iter_mut()
+            .for_each(|node| node.memory = memory as u64);
+        let nodes = (infos.as_slice(), cluster.assumed());
+        taking_part(&operation, None, nodes, spread).unwrap().count
     };
+    let count = |memory| of_policy(memory, NamedSpread::default());
     assert_eq!(count(operation.bytes), 1);
     assert!(count(operation.bytes - 1) > 1);
     assert_eq!(count(0), 10);
+    assert_eq!(of_policy(operation.bytes, NamedSpread::Static), 10);
 }
 
 /// The estimate knows large parts, and one device a node.
@@ -672,7 +676,9 @@ fn operations_begin_on_as_many_nodes_as_are_fastest() {
         let file = clusters.find(name).unwrap().with_nodes(4).unwrap();
         for (operation, computing) in operations() {
             let cluster = Cluster::of(&file, &store, computing).unwrap();
-            let part = taking_part(&operation, None, &cluster.infos(), cluster.assumed());
+            let infos = cluster.infos();
+            let nodes = (infos.as_slice(), cluster.assumed());
+            let part = taking_part(&operation, None, nodes, NamedSpread::default());
             let count = part.unwrap().count;
             let [of_part, least] = [vec![count], vec![1, 2, 4]].map(|counts| {
                 let seconds = counts.into_iter();
