@@ -107,6 +107,8 @@ def main():
     for name, n, policies, words in REPORTS:
         print(name, file=sys.stderr)
         vary = [f"n={n}", f"policy={policies}", f"seed={seeds}"]
+        gpus = int(words[words.index("--machine") + 1].removeprefix("v100x"))
+        words = [*words, "--devices", ",".join(f"gpu{gpu}" for gpu in range(gpus))]
         words = ["bench", "--repeats", "1", *(word for v in vary for word in ("--vary", v)),
                  "run", "tasks", *words, "--format", "json"]
         done = subprocess.run([pdawl, *words], check=True, stdout=subprocess.PIPE)

@@ -21,7 +21,7 @@ use super::{interrupt, terminal};
 const EXAMPLES: &str = "Examples:\n  pdawl bench --vary strategy=cpu,gpu,dawl run stencil --size \
                         8192\n  \
                         pdawl bench --vary n=10,40 --vary policy=eager,locality \\\n      run tasks \
-                        --set matmul2d --machine v100x2 --gpu-memory 500MiB\n  \
+                        --set matmul2d --machine v100x2 --devices gpu0,gpu1\n  \
                         pdawl bench --vary nodes=1,2,4,8 run lu --size 32768 --cluster four\n  \
                         pdawl bench --repeats 9 --case '--policy heft' --case '--policy clustering \
                         --search' \\\n      run transformer --heads 16 --beta 512 --format json";

@@ -24,7 +24,8 @@ const EXAMPLES: &str = "Examples:\n  pdawl run tasks --set matmul2d --n 40 --mac
                         pdawl run tasks --set cholesky --n 20 --dependencies --machine v100x4 \
                         --policy dmdar\n  \
                         pdawl bench --vary n=5,10,40,75 --vary policy=dmdar,darts+luf,locality \
-                        \\\n      run tasks --set matmul2d --machine v100x2 --gpu-memory 500MiB";
+                        \\\n      run tasks --set matmul2d --machine v100x2 --devices gpu0,gpu1 \
+                        --gpu-memory 500MiB";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -231,7 +232,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Opens the devices: the machine's GPUs, unless the user names others.
+/// Opens the devices that the user names, else those among which the usual policy chooses, or the
+/// GPUs for another.
 fn open(args: &Args, named: Option<NamedMachine>) -> Result<Session, Failure> {
     let needs = Needs {
         fp64: false,
@@ -242,7 +244,7 @@ fn open(args: &Args, named: Option<NamedMachine>) -> Result<Session, Failure> {
         Session::with(machine_session::options(machine, named.clone(), needs))
     };
     let session = open(&args.machine)?;
-    if args.machine.devices.is_some() {
+    if args.machine.devices.is_some() || args.policy == NamedPolicy::LOCALITY {
         return Ok(session);
     }
     let gpus = session.devices().iter();

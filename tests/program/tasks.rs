@@ -116,8 +116,11 @@ fn recorded_rates_are_reached() {
         ("cholesky --dependencies", 24, 2),
         ("sparse", 80, 1),
     ] {
+        let devices: Vec<_> = (0..gpus).map(|gpu| format!("gpu{gpu}")).collect();
+        let devices = devices.join(",");
         let report = json(&format!(
-            "run tasks --set {set} --n {n} --machine v100x{gpus} --gpu-memory 500MiB"
+            "run tasks --set {set} --n {n} --machine v100x{gpus} --devices {devices} \
+             --gpu-memory 500MiB"
         ));
         assert_eq!(report["policy"], "locality");
         let rate = report["throughput"]["value"].as_f64().unwrap() / 1e9;
