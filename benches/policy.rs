@@ -158,6 +158,7 @@ fn linked(problem: &Problem) -> Problem {
     let bandwidth = problem.devices[0].bandwidth.map(|host| 2.0 * host);
     Problem {
         views: Default::default(),
+        results: Default::default(),
         links: Links {
             bus: problem.devices[0].bandwidth,
             peers: vec![vec![bandwidth; devices]; devices],

@@ -137,6 +137,7 @@ impl Growing {
         };
         let problem = Problem {
             views: Default::default(),
+            results: Default::default(),
             tasks: known,
             data: data.iter().map(bytes).collect(),
             devices: self.devices.clone(),

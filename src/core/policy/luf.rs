@@ -208,6 +208,7 @@ mod tests {
     fn the_victim_is_the_least_planned_that_the_buffer_does_not_need() {
         let mut luf = Luf::new(&Problem {
             views: Default::default(),
+            results: Default::default(),
             data: vec![Datum::default(); 4],
             devices: devices(),
             ..Problem::default()

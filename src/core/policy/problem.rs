@@ -79,6 +79,8 @@ pub struct Problem {
     pub data: Vec<Datum>,
     /// Of data that are made of parts of others where they are read: these.
     pub views: BTreeMap<usize, Vec<usize>>,
+    /// The data that are in host memory at the end.
+    pub results: Vec<usize>,
     pub devices: Vec<DeviceModel>,
     pub links: Links,
 }

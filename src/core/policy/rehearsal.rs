@@ -86,7 +86,7 @@ impl<'a> Rehearsal<'a> {
     fn new(problem: &'a Problem, depth: usize) -> Self {
         let (tasks, data) = (&problem.tasks, problem.data.len());
         let mut successors = vec![Vec::new(); tasks.len()];
-        let (mut writers, mut made, mut read_after) =
+        let (mut writers, mut made, mut wanted) =
             (vec![0; data], vec![false; data], vec![false; data]);
         for (number, task) in tasks.iter().enumerate() {
             task.predecessors
@@ -95,12 +95,9 @@ impl<'a> Rehearsal<'a> {
             for datum in &task.outputs {
                 writers[*datum] += 1;
                 made[*datum] |= task.inputs.binary_search(datum).is_err();
-                read_after[*datum] = false;
             }
-            let only_read = task.inputs.iter();
-            let only_read = only_read.filter(|datum| task.outputs.binary_search(datum).is_err());
-            only_read.for_each(|datum| read_after[*datum] = true);
         }
+        (problem.results.iter()).for_each(|datum| wanted[*datum] = true);
         let devices = problem.devices.iter().map(|device| {
             let own = if device.memory.is_some() { data } else { 0 };
             Device {
@@ -129,10 +126,7 @@ impl<'a> Rehearsal<'a> {
                 .iter()
                 .map(|made| if *made { NOWHERE } else { 0 })
                 .collect(),
-            // What a task makes for others is no result.
-            wanted: (0..data)
-                .map(|d| writers[d] > 0 && !(made[d] && read_after[d]))
-                .collect(),
+            wanted,
             writers,
             running: BinaryHeap::new(),
             bus: 0,
@@ -439,6 +433,7 @@ mod tests {
         let problem = Problem {
             tasks: (0..2).map(task).collect(),
             data: vec![Datum { bytes: 1_000_000 }; 4],
+            results: vec![2, 3],
             devices: vec![DeviceModel {
                 kind: DeviceKind::Gpu,
                 bandwidth: Some(1e9),

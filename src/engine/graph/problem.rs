@@ -108,9 +108,11 @@ pub fn problem(
         let pieces: Vec<usize> = pieces.map(|of| graph.first_version(*of).0).collect();
         (!pieces.is_empty()).then_some((view.0, pieces))
     });
+    let all = (0..data.len()).map(DatumId);
     Problem {
         tasks,
         views: views.collect(),
+        results: memory(graph, all.filter(|datum| graph.datum(*datum).wanted)),
         links,
         data: data.map(|datum| Datum { bytes: datum.bytes }).collect(),
         devices,

@@ -110,6 +110,7 @@ fn devices_share_what_one_has_loaded() {
     };
     let shared = Problem {
         views: Default::default(),
+        results: Default::default(),
         links,
         ..own.clone()
     };
