@@ -1,5 +1,7 @@
 //! The seconds of tasks on each device, measured on a few of them.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::iter::repeat;
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,6 +29,8 @@ pub struct KernelSeconds {
 /// Kernels that take the same time.
 #[derive(Clone, Debug)]
 struct Kind {
+    /// The graph in which they were measured: kernels of another one have tiles of another length.
+    sample: usize,
     codelet: Name,
     units: Range<u64>,
     cost: Cost,
@@ -70,10 +74,10 @@ impl KernelSeconds {
     ) -> Result<(), GraphRunError> {
         let wanted: Vec<bool> = runtime.devices().iter().map(on).collect();
         let is_known = |kernel| {
-            let known = self
-                .alike(kernel)
-                .map(|seconds| seconds.iter().zip(&wanted));
-            known.is_some_and(|mut of| of.all(|(seconds, wanted)| seconds.is_some() || !wanted))
+            let known = self.alike(kernel);
+            let known = known.iter().flat_map(|seconds| seconds.iter().zip(&wanted));
+            let mut known = known.peekable();
+            known.peek().is_some() && known.all(|(seconds, wanted)| seconds.is_some() || !wanted)
         };
         if graph.kernels().iter().all(is_known) {
             return Ok(());
@@ -83,19 +87,15 @@ impl KernelSeconds {
         for (known, command) in self.commands.iter_mut().zip(commands) {
             *known = command.or(*known);
         }
+        let sample = self.kinds.last().map_or(0, |kind| kind.sample + 1);
         for (kernel, seconds) in graph.kernels().iter().zip(times) {
-            match self.kinds.iter_mut().find(|kind| kind.is_of(kernel)) {
-                Some(kind) => {
-                    let both = kind.seconds.iter_mut().zip(seconds);
-                    both.for_each(|(known, seconds)| *known = known.or(seconds));
-                }
-                None => self.kinds.push(Kind {
-                    codelet: kernel.codelet.name.clone(),
-                    units: kernel.units.clone(),
-                    cost: kernel.cost,
-                    seconds,
-                }),
-            }
+            self.kinds.push(Kind {
+                sample,
+                codelet: kernel.codelet.name.clone(),
+                units: kernel.units.clone(),
+                cost: kernel.cost,
+                seconds,
+            });
         }
         Ok(())
     }
@@ -117,38 +117,57 @@ impl KernelSeconds {
     /// times of its codelet, scaled by operations, and so do devices on which it was not.
     pub fn of(&self, graph: &TaskGraph) -> KernelTimes {
         let kernels = graph.kernels().iter();
+        // Those first that have the most kinds in common: tiles are as long there. Later ones have
+        // longer tiles.
+        let is_here = |kind: &Kind| kernels.clone().any(|kernel| kind.is_of(kernel));
+        let mut samples: BTreeMap<usize, usize> = BTreeMap::new();
+        for kind in &self.kinds {
+            *samples.entry(kind.sample).or_default() += usize::from(is_here(kind));
+        }
+        let mut samples: Vec<(usize, usize)> = samples.into_iter().collect();
+        samples.sort_by_key(|(sample, common)| Reverse((*common, *sample)));
         kernels
-            .map(|kernel| match self.alike(kernel) {
-                Some(seconds) if seconds.iter().all(Option::is_some) => seconds.to_vec(),
-                measured => {
-                    let measured = measured.unwrap_or_default().iter();
-                    let measured = measured.copied().chain(repeat(None));
-                    let both = measured.zip(self.scaled(kernel));
-                    both.map(|(measured, scaled)| measured.or(scaled)).collect()
+            .map(|kernel| {
+                let measured = self.alike(kernel).unwrap_or_default();
+                if !measured.is_empty() && measured.iter().all(Option::is_some) {
+                    return measured;
                 }
+                let measured = measured.into_iter().chain(repeat(None));
+                let both = measured.zip(self.scaled(kernel, &samples));
+                both.map(|(measured, scaled)| measured.or(scaled)).collect()
             })
             .collect()
     }
 
     /// The measured times of kernels like this one.
-    pub fn alike(&self, kernel: &Kernel) -> Option<&[Option<f64>]> {
-        let kind = self.kinds.iter().find(|kind| kind.is_of(kernel))?;
-        Some(&kind.seconds)
+    pub fn alike(&self, kernel: &Kernel) -> Option<Vec<Option<f64>>> {
+        let kinds = self.kinds.iter().filter(|kind| kind.is_of(kernel));
+        kinds.map(|kind| kind.seconds.clone()).reduce(|one, other| {
+            let both = one.into_iter().zip(other);
+            both.map(|(one, other)| one.or(other)).collect()
+        })
     }
 
     /// The seconds between those of the least and the most costly kernel of its codelet, by
-    /// operations: a part of them does not depend on the size.
-    fn scaled(&self, kernel: &Kernel) -> Vec<Option<f64>> {
+    /// operations: a part of them does not depend on the size. These are of the first of the samples
+    /// in which a device was measured.
+    fn scaled(&self, kernel: &Kernel, samples: &[(usize, usize)]) -> Vec<Option<f64>> {
         let same = || (self.kinds.iter()).filter(|kind| kind.codelet == kernel.codelet.name);
         let devices = same().map(|kind| kind.seconds.len()).max().unwrap_or(0);
         let flops = kernel.cost.flops;
+        let measured = |device: usize, sample: usize| {
+            let of_sample = same().filter(|kind| kind.sample == sample);
+            let seconds =
+                of_sample.filter_map(|kind| Some((kind.cost.flops, kind.seconds[device]?)));
+            let mut seconds: Vec<(f64, f64)> = seconds.collect();
+            seconds.sort_by(|one, other| one.0.total_cmp(&other.0));
+            Some((*seconds.first()?, *seconds.last()?))
+        };
         (0..devices)
             .map(|device| {
-                let measured =
-                    same().filter_map(|kind| Some((kind.cost.flops, kind.seconds[device]?)));
-                let mut measured: Vec<(f64, f64)> = measured.collect();
-                measured.sort_by(|one, other| one.0.total_cmp(&other.0));
-                let ((least, short), (most, long)) = (*measured.first()?, *measured.last()?);
+                let mut samples = samples.iter();
+                let of = samples.find_map(|(sample, _)| measured(device, *sample));
+                let ((least, short), (most, long)) = of?;
                 let by_rate = long * flops / most;
                 if flops >= most || least == most || long <= short {
                     return (most > 0.0).then_some(by_rate);
