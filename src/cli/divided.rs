@@ -3,7 +3,7 @@
 use std::sync::atomic::AtomicBool;
 
 use pdawl_api::balance::Strategy;
-use pdawl_api::machine::Host;
+use pdawl_api::machine::host::Memory;
 use pdawl_api::model::ModelStore;
 use pdawl_api::report::Report;
 use pdawl_api::session::divided::{self, Divided, Sharing, Work};
@@ -162,7 +162,7 @@ fn budget(
     verify: bool,
 ) -> Result<MemoryBudget, Failure> {
     let reference_grids = if verify { 2 } else { 0 };
-    let free = ByteSize(Host::detect().memory.obtainable(0));
+    let free = ByteSize(Memory::obtainable_now());
     let Some(simulated) = named.filter(|named| named.is_simulated()) else {
         let budget = MemoryBudget {
             // The user's limit may exceed the free memory that the system reports:

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Instant, SystemTime};
 
-use pdawl_api::machine::Host;
+use pdawl_api::machine::host::Memory;
 use pdawl_api::model::store::dataset_to_write;
 use pdawl_api::profile::design::Gpu;
 use pdawl_api::profile::{
@@ -60,7 +60,7 @@ pub fn devices(
 
 /// Bytes of this computer's memory that are free.
 pub fn free_memory() -> u64 {
-    Host::detect().memory.obtainable(0)
+    Memory::obtainable_now()
 }
 
 impl Opened {

@@ -10,7 +10,7 @@ use clap::Args;
 use pdawl_api::engine::corun::CorunError;
 use pdawl_api::graph::TaskGraph;
 use pdawl_api::graph::spec::Described;
-use pdawl_api::machine::Host;
+use pdawl_api::machine::host::Memory;
 use pdawl_api::quantity::Bytes;
 use pdawl_api::runtime::RuntimeError;
 use pdawl_api::session;
@@ -256,7 +256,7 @@ impl KernelTask {
     /// # Errors
     /// A kernel that cannot be divided, or that does not fit in memory.
     pub fn over_nodes(self, nodes: usize, is_compared: bool) -> Result<KernelOverNodes, Failure> {
-        let memory = ByteSize(Host::detect().memory.obtainable(0));
+        let memory = ByteSize(Memory::obtainable_now());
         // The memory of a node is what it has: --host-memory is for runs on one.
         self.fits(MemoryBudget { memory, grids: 0 })
             .map_err(|failure| match failure {

@@ -16,7 +16,7 @@ use super::expected::all_expected;
 use super::store::Received;
 use super::subtasks::{Subtasks, Written};
 use super::traced::Traced;
-use crate::machine::host::Host;
+use crate::machine::host::Memory;
 use crate::runtime::{Notice, Runtime};
 use crate::spread::Network;
 use crate::spread::Spread;
@@ -60,7 +60,7 @@ const INPUT_MEMORY: f64 = 0.3;
 impl Options {
     /// The options of a node with these devices, which runs `program`, without a trace.
     pub fn on(runtime: &dyn Runtime, program: String) -> Self {
-        let memory = Host::detect().memory.obtainable(0);
+        let memory = Memory::obtainable_now();
         Self {
             program,
             devices: all_expected(runtime),
@@ -178,7 +178,7 @@ impl<'a> Node<'a> {
         let (me, nodes) = (NodeId(wire.rank() as u32), wire.size());
         let info = NodeInfo {
             name: wire.host_name().to_owned(),
-            memory: Host::detect().memory.obtainable(0),
+            memory: Memory::obtainable_now(),
             devices: options.devices,
         };
         let record = NodeRecord {

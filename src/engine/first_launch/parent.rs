@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use super::job::{Job, Words};
 use super::{Answer, FirstLaunchError, child};
 use crate::codelet::KernelArgument;
-use crate::machine::host::Host;
+use crate::machine::host::Memory;
 use crate::machine::{Device, DeviceKind, RuntimeKind};
 use crate::runtime::own_process;
 use crate::runtime::select::{self, DeviceSpec, Selection, Source};
@@ -113,7 +113,7 @@ fn try_on(
 ) -> Result<Verdict, FirstLaunchError> {
     let data = tried.graph.data().iter();
     let bytes = data.fold(0u64, |sum, datum| sum.saturating_add(datum.bytes));
-    if bytes.saturating_mul(COPIES) > Host::detect().memory.obtainable(0) {
+    if bytes.saturating_mul(COPIES) > Memory::obtainable_now() {
         return Ok(Verdict::not_made(&format!(
             "that needs {COPIES} times the memory of its buffers"
         )));

@@ -8,7 +8,8 @@ use crate::engine::cluster::{Alone, Control, Finished, Sink};
 use crate::engine::graph::kernel_seconds::KernelSeconds;
 use crate::engine::graph::{Division, PreparedGraph, largest_kernel};
 use crate::graph::{Components, TaskGraph};
-use crate::machine::{self, Device, Host};
+use crate::machine::host::Memory;
+use crate::machine::{self, Device};
 use crate::policy::{NamedPolicy, Problem};
 use crate::quantity::Bytes;
 use crate::report::run::graph::MeasuredTasks;
@@ -167,7 +168,7 @@ impl Session {
             false => error.into(),
         })?;
         if has_data {
-            let here = Host::detect().memory.obtainable(0);
+            let here = Memory::obtainable_now();
             Error::unless_free(size.clone(), alone.host_bytes(self.devices()), here)?;
         }
         let sample = match (alone.probe(self.devices())?, seconds) {
@@ -364,7 +365,7 @@ impl Session {
         if machine.simulated {
             Error::unless_free(title.to_owned(), needed, machine.host.memory)?;
         }
-        let here = Host::detect().memory.obtainable(0);
+        let here = Memory::obtainable_now();
         match (machine.simulated, has_data) {
             (false, _) => Error::unless_free(title.to_owned(), needed, here),
             (true, false) => Ok(()),

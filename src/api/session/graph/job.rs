@@ -15,7 +15,8 @@ use crate::engine::graph::{
     least_seconds, times,
 };
 use crate::graph::{Components, DatumId, TaskGraph};
-use crate::machine::{Device, Host};
+use crate::machine::Device;
+use crate::machine::host::Memory;
 use crate::policy::{MapError, NamedPolicy, Policy, PolicyOptions, Problem, Search, Space, WINDOW};
 use crate::quantity::Bytes;
 use crate::report::run::graph;
@@ -455,7 +456,7 @@ impl Session {
             (Some(reference), true) => reference.memory(&job.graph),
             _ => 0,
         };
-        let here = Host::detect().memory.obtainable(0);
+        let here = Memory::obtainable_now();
         let here = here.min(options.host_memory.unwrap_or(u64::MAX));
         let all = job.graph.data();
         let what = match all.iter().max_by_key(|datum| datum.bytes) {

@@ -15,7 +15,8 @@ use crate::cluster::record::ClusterOutcome;
 use crate::cluster::wire::Wire;
 use crate::cluster::wire::agreement::Agreement;
 use crate::engine::cluster::{ClusterError, Control, Node, Options, Sink, the_end};
-use crate::machine::{Device, Host};
+use crate::machine::Device;
+use crate::machine::host::Memory;
 use crate::quantity::Bytes;
 use crate::runtime::Runtime;
 use crate::session::Error;
@@ -251,7 +252,7 @@ fn check(
         _ => 0,
     };
     let needed = all * here as u128 / u128::from(node.size()) + brought;
-    let has = Host::detect().memory.obtainable(0);
+    let has = Memory::obtainable_now();
     match needed > u128::from(has) {
         true => Err(ClusterError::Memory {
             program: job.name.clone(),

@@ -7,6 +7,7 @@ use crate::cluster::protocol::Settings;
 use crate::cluster::wire::Wire;
 use crate::engine::cluster::{ClusterError, Control, Node, Options, Sink};
 use crate::machine::Host;
+use crate::machine::host::Memory;
 use crate::report::Machine;
 use crate::session::{Error, OpenDevices, Run};
 use crate::trace::nodes;
@@ -48,7 +49,7 @@ impl Part {
                 format!("a node's part of {size}"),
             ),
         };
-        let here = Host::detect().memory.obtainable(0);
+        let here = Memory::obtainable_now();
         Error::unless_free(what, u64::try_from(needed).unwrap_or(u64::MAX), here)?;
         Ok(Self {
             work,

@@ -8,7 +8,10 @@
 
 mod topology;
 
-use std::{fmt, fs};
+use std::fmt;
+use std::fs::File;
+use std::io::Read;
+use std::sync::OnceLock;
 
 use rustix::process::{Pid, Resource, getrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity};
@@ -123,8 +126,11 @@ pub fn allowed_cores(thread: Option<Pid>) -> Vec<usize> {
     cores
 }
 
+/// A file of the kernel, which does not tell its length: it is read at once.
 fn read(path: &str) -> Option<String> {
-    fs::read_to_string(path).ok()
+    let mut text = String::with_capacity(4096);
+    File::open(path).ok()?.read_to_string(&mut text).ok()?;
+    Some(text)
 }
 
 fn listed(path: &str) -> Option<Vec<usize>> {
@@ -198,18 +204,19 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Reads `/proc/meminfo` and the control group; `None` where there is no
+    /// Reads `/proc/meminfo`, and at the first time the control group; `None` where there is no
     /// such file.
     pub fn read() -> Option<Self> {
+        static LIMIT: OnceLock<Option<u64>> = OnceLock::new();
         let mut memory = Self::parse(&read("/proc/meminfo")?)?;
-        let by_name = |name: &'static str| {
-            move |directory: &str| topology::memory_limit(&read(&format!("{directory}/{name}"))?)
-        };
-        let (two, one) = (by_name("memory.max"), by_name("memory.limit_in_bytes"));
-        memory.limit = cgroup_least("memory", |directory| {
-            two(directory).or_else(|| one(directory))
+        memory.limit = *LIMIT.get_or_init(|| {
+            cgroup_least("memory", |directory| {
+                let file = |name: &str| read(&format!("{directory}/{name}"));
+                let text = file("memory.max").or_else(|| file("memory.limit_in_bytes"));
+                topology::memory_limit(&text?)
+            })
         });
-        memory.process = left(&read("/proc/self/status")?);
+        memory.process = left();
         Some(memory)
     }
 
@@ -239,18 +246,24 @@ impl Memory {
         limits.fold(free.saturating_add(touched), u64::min)
     }
 
+    /// What this process can have beside what it has already touched; 0 where nobody knows.
+    pub fn obtainable_now() -> u64 {
+        Self::read().unwrap_or_default().obtainable(0)
+    }
+
     /// Bytes of anonymous memory that this process has touched.
     pub fn resident() -> Option<u64> {
         topology::meminfo(&read("/proc/self/status")?, "RssAnon")
     }
 }
 
-/// What the limits of this process leave, whose status this is.
-fn left(status: &str) -> Option<u64> {
+/// What the limits of this process leave, if it has some.
+fn left() -> Option<u64> {
     let limits = [(Resource::As, "VmSize"), (Resource::Data, "VmData")];
     let left = limits.into_iter().filter_map(|(resource, used)| {
         let limit = getrlimit(resource).current?;
-        Some(limit.saturating_sub(topology::meminfo(status, used)?))
+        let used = topology::meminfo(&read("/proc/self/status")?, used)?;
+        Some(limit.saturating_sub(used))
     });
     left.min()
 }
