@@ -18,6 +18,8 @@ pub const STREAMING_STEPS: u32 = 4;
 /// A trial of several steps ends early if its steps take longer than the reference by this
 /// factor.
 const TOO_LONG: f64 = 1.2;
+/// A decision was wrong if steps take so many times what they took the other way.
+const CLEARLY: f64 = 1.1;
 
 /// What a trial changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,8 +87,9 @@ pub struct ActiveSet {
     /// The first step in which a trial may change the device.
     again: Vec<u32>,
     patience: Vec<u32>,
-    /// Whether devices stream, and the step until which that decision holds.
-    streams: Option<(bool, u32)>,
+    /// Whether devices stream, the step until which that decision holds, and what a step took the
+    /// other way.
+    streams: Option<(bool, u32, f64)>,
     pub trial: Option<Trial>,
 }
 
@@ -122,8 +125,18 @@ impl ActiveSet {
     pub fn streams(&self, step: u32) -> Option<bool> {
         match self.trial.as_ref().map(|trial| &trial.change) {
             Some(Change::Streaming(streams)) => Some(*streams),
-            _ => (self.streams.filter(|(_, until)| step < *until)).map(|(streams, _)| streams),
+            _ => (self.streams.filter(|(_, until, _)| step < *until)).map(|(streams, ..)| streams),
         }
+    }
+
+    /// Forgets the decision about streams if a step is expected to take clearly more than the other
+    /// way took: it was made under other conditions. `either` are the seconds of a step without
+    /// streams and with them.
+    pub fn reconsider(&mut self, [unstreamed, streaming]: [f64; 2]) {
+        self.streams.take_if(|(streams, _, other)| {
+            let seconds = if *streams { streaming } else { unstreamed };
+            seconds > CLEARLY * *other
+        });
     }
 
     /// Begins a trial in `step`. `reference` is the seconds of a step before the trial;
@@ -175,8 +188,14 @@ impl ActiveSet {
                 self.works[device] = !self.works[device];
             }
             Change::Streaming(streams) => {
-                let streams = streams == trial.has_paid(false);
-                self.streams = Some((streams, step.saturating_add(PATIENCE)));
+                let has_paid = trial.has_paid(false);
+                let other = if has_paid {
+                    trial.reference
+                } else {
+                    trial.fastest
+                };
+                let until = step.saturating_add(PATIENCE);
+                self.streams = Some((streams == has_paid, until, other));
             }
         }
         trial.rates

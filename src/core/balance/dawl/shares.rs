@@ -62,6 +62,7 @@ impl Dawl {
             partition::finish_together(self.units, abilities)
         });
         let either = self.seconds_either_way(&both);
+        either.inspect(|either| self.active.reconsider(*either));
         let target = self.better(true, both)?;
         let partition = self.unless_moving_costs_more(step, target);
         if self.guide.is_some() {

@@ -71,3 +71,17 @@ fn a_short_run_tries_no_streams_of_small_predicted_gain() {
     let (_, streamed) = dawl(&machine);
     assert!(streamed.iter().all(|step| *step < 3), "{streamed:?}");
 }
+
+#[test]
+fn cores_that_become_slow_during_a_trial_of_streams_undo_its_decision() {
+    // Some of these steps are of the trial, which then seems not to pay.
+    for step in 5..30 {
+        let mut machine = contended(0.4515);
+        machine.streaming = 1500.0;
+        machine.speeds = vec![(step, STEPS, 0, 0.3)];
+        let best = oracle(&machine, step);
+        let (times, _) = dawl(&machine);
+        let ratio = mean(&times[step as usize + 10..]) / best;
+        assert!(ratio < 1.05, "slow from step {step} on: {ratio:.3}");
+    }
+}
