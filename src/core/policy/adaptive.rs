@@ -212,19 +212,14 @@ impl Policy for Adaptive {
         }
     }
 
-    fn lost(&mut self, device: usize) {
-        self.lost[device] = true;
+    fn changed(&mut self, device: usize, lost: bool) {
+        self.lost[device] = lost;
         self.divide_anew();
         for placed in &mut self.placed {
             if *placed == Some(device) {
                 *placed = None;
             }
         }
-    }
-
-    fn returned(&mut self, device: usize) {
-        self.lost[device] = false;
-        self.divide_anew();
     }
 }
 

@@ -72,17 +72,6 @@ impl Dmdar {
         Some(copies.sum::<f64>() + seconds)
     }
 
-    /// Nothing runs, this device has nothing in its memory, and what is ready will be reported
-    /// again.
-    fn begin_anew(&mut self, device: usize) {
-        self.lists.lose(device);
-        for (device, data) in self.in_memory.iter_mut().enumerate() {
-            let holds = |datum| self.lists.holdings.holds(device, datum);
-            (0..data.len()).for_each(|datum| data[datum] = holds(datum));
-        }
-        self.forget_allocations();
-    }
-
     fn forget_allocations(&mut self) {
         self.start.fill(0.0);
         self.length.fill(0.0);
@@ -162,7 +151,12 @@ impl Policy for Dmdar {
 
     fn changed(&mut self, device: usize, lost: bool) {
         self.lost[device] = lost;
-        self.begin_anew(device);
+        self.lists.lose(device);
+        for (device, data) in self.in_memory.iter_mut().enumerate() {
+            let holds = |datum| self.lists.holdings.holds(device, datum);
+            (0..data.len()).for_each(|datum| data[datum] = holds(datum));
+        }
+        self.forget_allocations();
     }
 
     fn arrived(&mut self, device: usize, datum: usize) {

@@ -93,10 +93,7 @@ impl Policy for Heft {
     }
 
     fn begin(&mut self) {
-        self.ready.clear();
-        self.free.fill(0.0);
-        self.running.iter_mut().for_each(Vec::clear);
-        self.waiting.iter_mut().for_each(VecDeque::clear);
+        self.forget_placements();
         self.present.iter_mut().for_each(|data| data.fill(false));
     }
 
@@ -129,13 +126,8 @@ impl Policy for Heft {
         self.free[device] = finished.ended as f64 / 1e9 + left;
     }
 
-    fn lost(&mut self, device: usize) {
-        self.lost[device] = true;
-        self.forget_placements();
-    }
-
-    fn returned(&mut self, device: usize) {
-        self.lost[device] = false;
+    fn changed(&mut self, device: usize, lost: bool) {
+        self.lost[device] = lost;
         self.present[device].fill(false);
         self.forget_placements();
     }

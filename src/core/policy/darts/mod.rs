@@ -136,14 +136,6 @@ impl Darts {
         }
     }
 
-    /// Nothing runs, this device has nothing in its memory, and what is ready will be reported
-    /// again.
-    fn begin_anew(&mut self, device: usize) {
-        self.gains.lacks.holdings.lose(device);
-        self.luf.iter_mut().for_each(|luf| luf.lose(device));
-        self.reset();
-    }
-
     fn make_available(&mut self, task: usize) {
         self.status[task] = Status::Available;
         self.pool.add(task);
@@ -317,7 +309,9 @@ impl Policy for Darts {
 
     fn changed(&mut self, device: usize, lost: bool) {
         self.lost[device] = lost;
-        self.begin_anew(device);
+        self.gains.lacks.holdings.lose(device);
+        self.luf.iter_mut().for_each(|luf| luf.lose(device));
+        self.reset();
     }
 
     fn arrived(&mut self, device: usize, datum: usize) {

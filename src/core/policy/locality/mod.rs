@@ -154,14 +154,6 @@ impl Locality {
         self.tell_scarce();
     }
 
-    /// Nothing runs, this device has nothing in its memory, and what is ready will be reported
-    /// again.
-    fn begin_anew(&mut self, device: usize) {
-        self.shares.lacks.holdings.lose(device);
-        self.luf.lose(device);
-        self.reset();
-    }
-
     /// Adds a task's seconds to those of ready tasks, or takes them away.
     fn count_ready(&mut self, task: usize, sign: f64) {
         for device in 0..self.ready.len() {
@@ -420,14 +412,11 @@ impl Policy for Locality {
         self.tell_scarce();
     }
 
-    fn lost(&mut self, device: usize) {
-        self.lost[device] = true;
-        self.begin_anew(device);
-    }
-
-    fn returned(&mut self, device: usize) {
-        self.lost[device] = false;
-        self.begin_anew(device);
+    fn changed(&mut self, device: usize, lost: bool) {
+        self.lost[device] = lost;
+        self.shares.lacks.holdings.lose(device);
+        self.luf.lose(device);
+        self.reset();
     }
 
     fn arrived(&mut self, device: usize, datum: usize) {
