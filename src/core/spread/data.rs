@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     use crate::cluster::space::Extent;
-    use crate::cluster::task::listed::ListedTask;
+    use crate::cluster::task::fixtures::ListedTask;
 
     const SIDE: u64 = 20;
 

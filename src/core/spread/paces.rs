@@ -456,7 +456,7 @@ mod tests {
     use super::*;
     use crate::cluster::info::{DeviceInfo, NodeInfo};
     use crate::cluster::task::chain::Chain;
-    use crate::cluster::task::listed::ListedTask;
+    use crate::cluster::task::fixtures::ListedTask;
     use crate::spread::Network;
 
     const SECOND: Nanos = 1_000_000_000;

@@ -296,7 +296,7 @@ mod tests {
     use super::*;
     use crate::cluster::space::{Block, SpaceBlock, SpaceId};
     use crate::cluster::task::chain::Chaining;
-    use crate::cluster::task::listed::ListedTask;
+    use crate::cluster::task::fixtures::ListedTask;
     use crate::codelet::Cost;
 
     fn rate() -> Rate {

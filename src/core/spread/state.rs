@@ -483,7 +483,7 @@ mod tests {
     use super::*;
     use crate::cluster::space::{Block, SpaceBlock, SpaceId};
     use crate::cluster::task::chain::Chaining;
-    use crate::cluster::task::listed::ListedTask;
+    use crate::cluster::task::fixtures::ListedTask;
 
     const COUNT: u64 = 4;
 

@@ -372,7 +372,7 @@ mod tests {
     use super::*;
     use crate::cluster::info::DeviceInfo;
     use crate::cluster::task::chain::Chain;
-    use crate::cluster::task::listed::ListedTask;
+    use crate::cluster::task::fixtures::ListedTask;
 
     const TASK: TaskId = TaskId(1);
 

@@ -437,7 +437,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::cluster::task::listed::ListedTask;
+    use crate::cluster::task::fixtures::ListedTask;
 
     const SIDE: u64 = 5;
 

@@ -6,7 +6,7 @@
 
 pub mod chain;
 #[cfg(test)]
-pub mod listed;
+pub mod fixtures;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
