@@ -1,9 +1,9 @@
 //! The trace of a run: one span for each command.
 //!
-//! Engines write spans; the summary and the exporters read them. This folder
+//! Engines write spans; the exporters and reports read them. This folder
 //! knows no balancer and only the kinds of commands of the runtime.
 //!
-//! * [`summary`] reduces spans to sums, with the set operations of [`intervals`].
+//! * [`intervals`] has the set operations on the times of spans.
 //! * [`nodes`] makes the trace of a run over nodes.
 //! * [`chrome`], [`csv`] and [`gantt`] are the exporters, one for each format. An
 //!   exporter is a pure function from a [`Trace`] and an [`About`] to a writer.
@@ -14,7 +14,6 @@ pub mod csv;
 pub mod gantt;
 pub mod intervals;
 pub mod nodes;
-pub mod summary;
 
 use std::ops::Range;
 

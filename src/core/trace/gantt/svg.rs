@@ -483,11 +483,12 @@ mod tests {
     use super::super::{Bound, Sheet};
     use super::*;
     use crate::runtime::CommandKind;
+    use crate::trace::Trace;
     use crate::trace::fixtures::{about, span, two_devices};
     use crate::trace::gantt::layout::tops;
     use crate::trace::gantt::legend::Palette;
     use crate::trace::gantt::rows::rows;
-    use crate::trace::{Trace, summary};
+    use crate::trace::intervals::total;
 
     fn chart(trace: &Trace) -> Chart<'_> {
         Chart {
@@ -692,13 +693,19 @@ mod tests {
                 steps: vec![],
                 flows: vec![],
             };
-            let sums = summary::by_device(&trace);
-            for (busy, sums) in by_device(&trace, &(0..1200), buckets).iter().zip(sums) {
+            let sum = |device: usize, wanted: fn(CommandKind) -> bool| {
+                let own = trace.spans.iter().filter(|span| span.device == device);
+                let wanted = own.filter(|span| wanted(span.kind));
+                total(&union(wanted.map(|span| (span.started, span.ended)).collect())) as f64
+            };
+            for (device, busy) in by_device(&trace, &(0..1200), buckets).iter().enumerate() {
+                let all = sum(device, |_| true);
+                let of_kernels = sum(device, |kind| kind == CommandKind::Launch);
                 let length = 1200.0 / buckets as f64;
                 let any: f64 = busy.iter().map(|b| b.any() * length).sum();
                 let kernels: f64 = busy.iter().map(|b| b.kernels * length).sum();
-                prop_assert!((any - sums.busy as f64).abs() < 1e-6);
-                prop_assert!((kernels - sums.kernel as f64).abs() < 1e-6);
+                prop_assert!((any - all).abs() < 1e-6);
+                prop_assert!((kernels - of_kernels).abs() < 1e-6);
                 prop_assert!(busy.iter().all(|b| b.any() <= 1.0 + 1e-9));
             }
         }
