@@ -44,8 +44,6 @@ pub use iteration::TransferCosts;
 pub use policy::AutoFit;
 pub use search::{Fit, MapSearch, fit};
 
-use crate::machine::MachineFile;
-
 /// The commands of one queue between two synchronisations.
 ///
 /// Section 5.3.1: "We define a *kernel epoch* as a collection of kernels that have been
@@ -142,34 +140,6 @@ pub struct DeviceRates {
 }
 
 impl DeviceRates {
-    /// The rates of the host's cores and of every other device of a machine file, by name.
-    /// The cores are called `host`.
-    ///
-    /// A machine file is the profile cache of section 5.1.1: `pdawl machine save` measures
-    /// it once, and its fingerprint tells whether it describes this machine.
-    pub fn of(machine: &MachineFile) -> Vec<(String, Self)> {
-        let host = &machine.host;
-        let cores = Self {
-            flops: 2.0 * host.flops.unwrap_or(0.0),
-            memory: host.memory_bandwidth,
-            h2d: host.memory_bandwidth,
-            d2h: host.memory_bandwidth,
-        };
-        let devices = machine.devices.iter().map(|device| {
-            let link = device.link.as_ref();
-            let rates = Self {
-                flops: device.flops_f32.unwrap_or(0.0),
-                memory: device.memory_bandwidth,
-                h2d: link.map_or(device.memory_bandwidth, |link| link.h2d),
-                d2h: link.map_or(device.memory_bandwidth, |link| link.d2h),
-            };
-            (device.name.clone(), rates)
-        });
-        std::iter::once(("host".to_owned(), cores))
-            .chain(devices)
-            .collect()
-    }
-
     /// The rate that matters for a hint.
     pub fn rate(&self, hint: Hint) -> f64 {
         match hint {

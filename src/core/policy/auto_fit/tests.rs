@@ -5,7 +5,6 @@ use proptest::prelude::*;
 use super::iteration::Plan;
 use super::search::fit_by;
 use super::*;
-use crate::machine::MachineStore;
 use crate::policy::fixtures::layers;
 
 /// Random situations: devices of which some are alike, epochs that wait for one another,
@@ -350,17 +349,4 @@ fn unknown_rates_count_as_equal() {
     devices.iter_mut().for_each(|device| device.flops = 0.0);
     let map = static_map(&vec![queue(Hint::Compute); 4], &devices);
     assert_eq!(map, [Some(0), Some(1), Some(0), Some(1)]);
-}
-
-#[test]
-fn a_machine_file_has_the_rates() {
-    let machine = MachineStore::at("/nonexistent")
-        .find("v100x2")
-        .expect("a machine");
-    let rates = DeviceRates::of(&machine);
-    let names: Vec<&str> = rates.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["host", "gpu0", "gpu1"]);
-    assert_eq!(rates[0].1.rate(Hint::Compute), 2.8e12);
-    assert_eq!(rates[1].1.rate(Hint::Memory), 750e9);
-    assert!(rates[1].1.rate(Hint::Io) < 12.4e9);
 }
