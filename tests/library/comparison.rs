@@ -126,7 +126,7 @@ impl Comparison {
             named.policy(problem(), &options).unwrap()
         };
         let mut fresh;
-        let policy = match named.learns() {
+        let policy = match named == NamedPolicy::ADAPTIVE {
             true => {
                 let known = self.learned.take().filter(|(of, _)| *of == candidate);
                 let known = match known {

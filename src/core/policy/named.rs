@@ -237,11 +237,6 @@ impl NamedPolicy {
         )
     }
 
-    /// Whether it learns from run to run.
-    pub fn learns(&self) -> bool {
-        self.base == Base::Adaptive
-    }
-
     /// Whether it takes a map, given or searched.
     pub fn takes_map(&self) -> bool {
         self.base == Base::Clustering

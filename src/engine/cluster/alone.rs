@@ -61,11 +61,6 @@ impl<'a> Alone<'a> {
         })
     }
 
-    /// Its subtasks.
-    pub fn subtasks(&self) -> usize {
-        self.graph.kernels().len()
-    }
-
     /// Bytes of host memory that it takes on these devices.
     pub fn host_bytes(&self, devices: &[Device]) -> u64 {
         host_bytes(

@@ -105,7 +105,7 @@ fn survives(case: &Case, runtime: &mut Union, policy: &str, moments: &[When], wh
             assert_eq!((loss.device, loss.why.as_str()), (1, "lost on purpose"));
             repeated += loss.repeated.len();
         }
-        let tasks = case.alone.subtasks();
+        let tasks = case.alone.graph().kernels().len();
         assert_eq!(outcome.placements.len(), tasks, "{what}");
         let on_lost = (outcome.placements.iter())
             .filter(|placed| placed.device == 1)

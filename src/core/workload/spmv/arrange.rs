@@ -140,11 +140,6 @@ impl Arrangement {
         self.pieces == 0 && self.groups.is_empty()
     }
 
-    /// The irregular rows, the longest first.
-    pub fn groups(&self) -> &[Group] {
-        &self.groups
-    }
-
     /// Entries of these units.
     pub fn entries(&self, units: &Range<u64>) -> Range<u64> {
         self.unit_entries[units.start as usize]..self.unit_entries[units.end as usize]
@@ -237,7 +232,7 @@ mod tests {
         let arranged = Arrangement::of(&starts(&lengths), 0.3, Some(16));
         // 33 is cut, 12 and 9 are in one group, and 3 is regular.
         assert_eq!(arranged.row_of(), [3, 1, 5, 0, 2, 4, 6, 7, 8, 9]);
-        let groups: Vec<_> = (arranged.groups().iter())
+        let groups: Vec<_> = (arranged.groups.iter())
             .map(|group| (group.rows.clone(), group.least))
             .collect();
         assert_eq!(groups, [(0..1, 32), (1..3, 8)]);
@@ -251,7 +246,7 @@ mod tests {
     fn equal_rows_keep_their_order() {
         let arranged = Arrangement::of(&starts(&[5; 100]), IRREGULAR, None);
         assert!(arranged.row_of().iter().copied().eq(0..100));
-        assert!(arranged.groups().is_empty());
+        assert!(arranged.groups.is_empty());
         // 64 is the least weight: ten rows of 5 + 1.
         assert_eq!(arranged.units(), 10);
     }
@@ -273,7 +268,7 @@ mod tests {
         let lengths: Vec<u64> = (1..=100).collect();
         for (part, first_regular) in [(0.0, 0), (0.3, 30), (1.0, 100)] {
             let arranged = Arrangement::of(&starts(&lengths), part, Some(2048));
-            let irregular = arranged.groups().last().map_or(0, |group| group.rows.end);
+            let irregular = arranged.groups.last().map_or(0, |group| group.rows.end);
             assert_eq!(irregular, first_regular, "{part}");
         }
     }

@@ -25,7 +25,7 @@ mod times;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 pub use file::{Agreeing, Division, FORMAT, KernelProfilesError, KernelsFile, path_of_user};
 pub use runs::{KnownPart, PartRow, RunRecord, RunRow};
@@ -137,19 +137,9 @@ impl KernelProfiles {
         }
     }
 
-    /// The file.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// What is known of a kernel on a device.
     pub fn times(&self, key: &KernelKey, device: &str) -> Option<&KernelTimes> {
         self.kept.kernels.get(key.as_str())?.get(device)
-    }
-
-    /// The median of a kernel's last seconds on a device.
-    pub fn seconds(&self, key: &KernelKey, device: &str) -> Option<f64> {
-        self.times(key, device).map(KernelTimes::median)
     }
 
     /// Notes that a kernel took so many seconds on a device, and tells whether its times
