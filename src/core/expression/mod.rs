@@ -68,11 +68,6 @@ impl Expression {
         names.dedup();
         names
     }
-
-    /// The text that was read.
-    pub fn text(&self) -> &str {
-        &self.text
-    }
 }
 
 impl FromStr for Expression {
@@ -105,7 +100,7 @@ impl From<f64> for Expression {
     }
 }
 
-/// For messages: the begin of a long one; [`Expression::text`] is all of it.
+/// For messages: the begin of a long one.
 impl fmt::Display for Expression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&excerpt(&self.text, 0))

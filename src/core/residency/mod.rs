@@ -250,16 +250,6 @@ impl Places {
         Self(1 << place)
     }
 
-    /// The set of these bits: bit 0 is place 0.
-    pub const fn from_bits(bits: u64) -> Self {
-        Self(bits)
-    }
-
-    /// The set as bits: bit 0 is place 0.
-    pub const fn bits(self) -> u64 {
-        self.0
-    }
-
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
@@ -346,11 +336,6 @@ impl Regions {
             bytes,
             regions: if bytes == 0 { Vec::new() } else { vec![whole] },
         }
-    }
-
-    /// The length of the buffer.
-    pub fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// Whether a place has every byte of a range. It has every byte of an empty range.

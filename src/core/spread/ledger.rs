@@ -130,10 +130,6 @@ impl Ledger {
         self.open
     }
 
-    pub fn is_done(&self, subtask: u64) -> bool {
-        matches!(self.places[subtask as usize], Place::Done(_))
-    }
-
     /// Whether two nodes have a subtask.
     pub fn is_copied(&self, subtask: u64) -> bool {
         self.copies.contains_key(&subtask)

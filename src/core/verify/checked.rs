@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Rounding, Sum};
-
 /// What a comparison found. Nodes send it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checked {
@@ -77,11 +75,6 @@ impl Checked {
     /// be anything.
     pub fn number(&mut self, found: f64, right: f64, allowed: f64) {
         self.error(error(found, right, allowed));
-    }
-
-    /// Adds a number that is this sum.
-    pub fn sum(&mut self, found: f64, sum: &Sum, rounding: Rounding) {
-        self.error(sum.error(found, rounding));
     }
 
     /// Adds a number that must be exactly the right one.

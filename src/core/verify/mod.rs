@@ -135,11 +135,6 @@ impl Sum {
         }
     }
 
-    /// The sum.
-    pub fn value(&self) -> f64 {
-        self.value + self.special
-    }
-
     /// The error of a result, as a multiple of what is allowed; infinite if it is finite and
     /// should not be, or the reverse.
     pub fn error(&self, found: f64, rounding: Rounding) -> f64 {

@@ -226,17 +226,6 @@ impl MatrixPart {
         }
     }
 
-    /// With zeros above the matrix's diagonal.
-    pub fn lower(mut self) -> Self {
-        if self.on_diagonal() {
-            let width = self.width();
-            for (row, numbers) in self.numbers.chunks_exact_mut(width).enumerate() {
-                numbers[row + 1..].fill(0.0);
-            }
-        }
-        self
-    }
-
     /// With what is below the diagonal also above it.
     pub fn mirrored(mut self) -> Self {
         let width = self.width();

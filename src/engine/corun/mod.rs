@@ -61,8 +61,6 @@ pub const VECTOR: &str = "vector";
 pub const GATHER: &str = "gather";
 /// Label of writes of a kernel's buffers.
 pub const INPUT: &str = "input";
-/// Label of commands that find out how a kernel can be divided.
-pub const TRIAL: &str = "trial";
 /// Label of the first commands, whose results are thrown away.
 pub const WARM: &str = "warm-up";
 /// Label of the probes' commands, whose results are thrown away too.

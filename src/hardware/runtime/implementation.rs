@@ -15,16 +15,6 @@ pub enum Implementation {
     Library,
 }
 
-impl Implementation {
-    /// The other one.
-    pub fn other(self) -> Self {
-        match self {
-            Self::Own => Self::Library,
-            Self::Library => Self::Own,
-        }
-    }
-}
-
 /// Both implementations of a codelet on a device, for launches of about the same sizes.
 #[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
 pub struct Comparison {

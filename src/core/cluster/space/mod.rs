@@ -64,7 +64,7 @@ pub struct SpaceBlock {
 /// All spaces, with the nodes that have their blocks.
 #[derive(Clone, Debug, Default)]
 pub struct Spaces {
-    all: Vec<Option<SpaceEntry>>,
+    all: Vec<SpaceEntry>,
 }
 
 #[derive(Clone, Debug)]
@@ -113,29 +113,21 @@ impl Spaces {
                 },
             );
         }
-        self.all.push(Some(SpaceEntry {
+        self.all.push(SpaceEntry {
             extent,
             directory,
             is_made,
-        }));
+        });
         id
     }
 
     /// Whether there is such a space.
     pub fn has(&self, space: SpaceId) -> bool {
-        let entry = self.all.get(space.0 as usize);
-        entry.is_some_and(Option::is_some)
-    }
-
-    /// Forgets a space.
-    pub fn remove(&mut self, space: SpaceId) {
-        if let Some(entry) = self.all.get_mut(space.0 as usize) {
-            *entry = None;
-        }
+        (space.0 as usize) < self.all.len()
     }
 
     /// # Panics
-    /// When the space was removed or never added.
+    /// When the space was never added.
     pub fn extent(&self, space: SpaceId) -> Extent {
         self.entry(space).extent
     }
@@ -143,13 +135,13 @@ impl Spaces {
     /// Whether every node makes what it reads of a space.
     ///
     /// # Panics
-    /// When the space was removed or never added.
+    /// When the space was never added.
     pub fn is_made(&self, space: SpaceId) -> bool {
         self.entry(space).is_made
     }
 
     /// # Panics
-    /// When the space was removed or never added.
+    /// When the space was never added.
     pub fn directory(&self, space: SpaceId) -> &Directory {
         &self.entry(space).directory
     }
@@ -157,19 +149,19 @@ impl Spaces {
     /// The bytes of a part.
     ///
     /// # Panics
-    /// When the space was removed or never added.
+    /// When the space was never added.
     pub fn bytes(&self, part: &SpaceBlock) -> u64 {
         self.extent(part.space).bytes(&part.block)
     }
 
     fn entry(&self, space: SpaceId) -> &SpaceEntry {
-        let entry = self.all.get(space.0 as usize).and_then(Option::as_ref);
+        let entry = self.all.get(space.0 as usize);
         entry.unwrap_or_else(|| panic!("space {} does not exist", space.0))
     }
 
     /// Notes that a node has the new contents of a part, and no other node has them.
     pub fn written(&mut self, part: &SpaceBlock, node: NodeId) {
-        if let Some(Some(entry)) = self.all.get_mut(part.space.0 as usize) {
+        if let Some(entry) = self.all.get_mut(part.space.0 as usize) {
             let initial = false;
             entry.directory.set(&part.block, Holder { node, initial });
         }
@@ -191,7 +183,7 @@ impl Spaces {
     /// Takes a lost node out. Its blocks with first contents go to `successor`, which computes
     /// them again. The result is whether other blocks were lost with it.
     pub fn lost(&mut self, node: NodeId, successor: NodeId) -> bool {
-        let spaces = self.all.iter_mut().flatten();
+        let spaces = self.all.iter_mut();
         let lost = spaces.map(|entry| entry.directory.lost(node, successor));
         lost.fold(false, |any, lost| any | lost)
     }

@@ -63,11 +63,6 @@ struct Peer {
 }
 
 impl Heartbeat {
-    /// How often ranks send beats.
-    pub fn period(&self) -> Nanos {
-        self.pulse.period
-    }
-
     /// At the end of a run, a rank is lost after three and a half times the silence: the
     /// others have nothing else to do than to wait, and rank 0 may be writing what they have
     /// computed. Seven seconds by default.

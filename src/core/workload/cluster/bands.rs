@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::{Check, ClusterWorkload, Course, Figure, NewSpace, Ordered, Turn};
 use crate::cluster::space::Extent;
-use crate::codelet::Precision;
 use crate::verify::Checked;
 use crate::workload::spmv::{Form, Spmv};
 use crate::workload::stencil::Stencil;
@@ -135,14 +134,6 @@ impl BandsWorkload {
                 columns: 1,
                 element: spmv.number(),
             },
-        }
-    }
-
-    /// The precision of the result.
-    pub fn precision(&self) -> Precision {
-        match &self.divided {
-            Divided::Stencil(stencil) => stencil.precision(),
-            Divided::Product(spmv) => spmv.options().precision,
         }
     }
 }

@@ -138,11 +138,6 @@ impl UserKernel {
         Ok(self)
     }
 
-    /// The bytes that the user gave for the buffer at a position.
-    pub fn contents(&self, position: usize) -> Option<&Arc<[u8]>> {
-        self.contents.get(&position)
-    }
-
     /// The axes along which it may be divided, the best first. The best dimension
     /// varies slowest in memory, and is the last one in most kernels.
     pub fn axes(&self) -> Vec<Axis> {
@@ -196,11 +191,6 @@ impl UserKernel {
     /// The slices that its units use.
     pub fn slices(&self) -> &Slices {
         &self.slices
-    }
-
-    /// Work-items of the whole launch.
-    pub fn items(&self) -> u64 {
-        self.kernel.global.iter().product()
     }
 
     /// Its buffers, with their positions.

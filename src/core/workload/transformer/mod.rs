@@ -134,12 +134,4 @@ impl Transformer {
     pub fn bytes(&self) -> u64 {
         self.numbers() * self.format.element().bytes()
     }
-
-    /// Bytes of all data of the graph, in host memory.
-    pub fn memory(&self) -> u64 {
-        // The input, the output of each layer, and four weights and up to eight results
-        // of each head.
-        let matrices = 1 + u64::from(self.layers) * (1 + 12 * u64::from(self.heads));
-        matrices.saturating_mul(self.bytes())
-    }
 }

@@ -356,10 +356,6 @@ impl StepPlanner {
         &self.model.workers
     }
 
-    pub fn work(&self) -> &StepWork {
-        &self.model.work
-    }
-
     /// The sets of participants to compare: each device by itself first, then several, of which
     /// fewer exchange less; without streams first.
     fn participant_sets(&self, slowdown: &[f64]) -> Vec<Participants> {
