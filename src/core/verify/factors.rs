@@ -113,7 +113,7 @@ pub fn check(size: u64, rounding: Rounding, seed: u64, lu: Rows, given: Rows) ->
 
 /// The greatest number of `P A x - L U x` for a vector x of random weights, in twice double
 /// precision, less what that may lose.
-fn twofold_residual(product: Product, source: &mut dyn Source<Infallible>) -> f64 {
+fn twofold_residual(product: Product, source: &mut Source<'_, Infallible>) -> f64 {
     let size = product.rows as usize;
     let x: Vec<Twofold> = (0..product.rows)
         .map(|column| weight(product.seed, 0, column).into())
@@ -122,7 +122,7 @@ fn twofold_residual(product: Product, source: &mut dyn Source<Infallible>) -> f6
     let mut ux = vec![(Twofold::default(), 0.0); size];
     let mut residual = ux.clone();
     let mut each = |matrix, act: &mut dyn FnMut(usize, usize, f64)| {
-        let Ok(_) = source.each(matrix, &mut |part: MatrixPart| {
+        let Ok(_) = source(matrix, &mut |part: MatrixPart| {
             let columns = part.columns.start as usize..;
             let width = (part.columns.end - part.columns.start) as usize;
             let rows = (part.rows.start as usize..).zip(part.numbers.chunks_exact(width));

@@ -60,10 +60,10 @@ pub(super) struct Places {
 
 impl Places {
     /// Looks at all numbers of A and B. `None` if it was interrupted.
-    pub fn of<E>(of: Product, source: &mut dyn Source<E>) -> Result<Option<Self>, E> {
+    pub fn of<E>(of: Product, source: &mut Source<'_, E>) -> Result<Option<Self>, E> {
         let mut rows = vec![Line::default(); of.rows as usize];
         let mut columns = vec![Line::default(); of.columns as usize];
-        let complete = source.each(Matrix::A, &mut |part| {
+        let complete = source(Matrix::A, &mut |part| {
             let first = part.columns.start;
             let added = part.each_row(&mut rows, |_, numbers, line| {
                 let finite: Vec<f64> = numbers.iter().copied().filter(|n| n.is_finite()).collect();
@@ -72,7 +72,7 @@ impl Places {
                 others.for_each(|(place, number)| line.add(place, *number));
             });
             added.for_each(drop);
-        })? && source.each(Matrix::B, &mut |part| {
+        })? && source(Matrix::B, &mut |part| {
             for (row, number, column) in each(&part) {
                 columns[column as usize].add(row, number);
             }
@@ -96,7 +96,7 @@ impl Places {
     }
 
     /// Finds the terms that are not finite.
-    fn find<E>(&mut self, source: &mut dyn Source<E>) -> Result<bool, E> {
+    fn find<E>(&mut self, source: &mut Source<'_, E>) -> Result<bool, E> {
         if self.rows.iter().chain(&self.columns).all(Line::is_finite) {
             return Ok(true);
         }
@@ -122,13 +122,13 @@ impl Places {
                 of_column.for_each(|terms| *terms = NONE);
             }
         }
-        let complete = source.each(Matrix::B, &mut |part| {
+        let complete = source(Matrix::B, &mut |part| {
             for (place, number, column) in each(&part) {
                 for (row, is_negative) in &of_a[place as usize] {
                     terms[row * width + column as usize] |= term(*is_negative, number);
                 }
             }
-        })? && source.each(Matrix::A, &mut |part| {
+        })? && source(Matrix::A, &mut |part| {
             for (row, number, place) in each(&part) {
                 for (column, is_negative) in &of_b[place as usize] {
                     terms[row as usize * width + column] |= term(*is_negative, number);
@@ -153,11 +153,11 @@ impl Places {
     /// Compares what was left out of the sums. `None` if it was interrupted.
     pub fn compare<E>(
         &self,
-        source: &mut dyn Source<E>,
+        source: &mut Source<'_, E>,
         tolerance: f64,
     ) -> Result<Option<Verification>, E> {
         let (mut wrong, mut first, mut wide) = (0, None, 0);
-        let complete = source.each(Matrix::C, &mut |part| {
+        let complete = source(Matrix::C, &mut |part| {
             for (row, found, column) in each(&part) {
                 let terms = self.terms(row, column);
                 let overflows = || self.may_overflow(row, column);
@@ -215,10 +215,10 @@ impl Places {
 
     /// Reads samples of what may overflow, of which there are `wide` numbers. `None` if it was
     /// interrupted.
-    fn sample<E>(&self, source: &mut dyn Source<E>, wide: u64) -> Result<Option<Samples>, E> {
+    fn sample<E>(&self, source: &mut Source<'_, E>, wide: u64) -> Result<Option<Samples>, E> {
         let chance = SAMPLES as f64 / wide as f64;
         let mut chosen = Vec::new();
-        let complete = source.each(Matrix::C, &mut |part| {
+        let complete = source(Matrix::C, &mut |part| {
             for (row, found, column) in each(&part) {
                 let number = row * self.of.columns + column;
                 let is_wide = self.terms(row, column) == 0 && self.is_left_out(row, column);
@@ -229,8 +229,8 @@ impl Places {
         })?;
         let mut samples = Samples::at(chosen, self.of.depth);
         let complete = complete
-            && source.each(Matrix::A, &mut |part| samples.add_a(&part))?
-            && source.each(Matrix::B, &mut |part| samples.add_b(&part))?;
+            && source(Matrix::A, &mut |part| samples.add_a(&part))?
+            && source(Matrix::B, &mut |part| samples.add_b(&part))?;
         Ok(complete.then_some(samples))
     }
 }

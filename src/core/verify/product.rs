@@ -107,30 +107,15 @@ impl Verification {
     }
 }
 
-/// Gives a matrix of a product part by part; false if that was interrupted.
-pub trait Source<E> {
-    /// Calls `act` with all parts of a matrix.
-    ///
-    /// # Errors
-    /// When a part cannot be read.
-    fn each(&mut self, matrix: Matrix, act: &mut dyn FnMut(MatrixPart)) -> Result<bool, E>;
-}
-
-impl<E, F> Source<E> for F
-where
-    F: FnMut(Matrix, &mut dyn FnMut(MatrixPart)) -> Result<bool, E>,
-{
-    fn each(&mut self, matrix: Matrix, act: &mut dyn FnMut(MatrixPart)) -> Result<bool, E> {
-        self(matrix, act)
-    }
-}
+/// Calls an action with all parts of a matrix of a product; false if that was interrupted.
+pub type Source<'a, E> = dyn FnMut(Matrix, &mut dyn FnMut(MatrixPart)) -> Result<bool, E> + 'a;
 
 impl Product {
     /// Checks the product. `None` if it was interrupted.
     ///
     /// # Errors
     /// Those of the source.
-    pub fn verify<E>(&self, source: &mut dyn Source<E>) -> Result<Option<Verification>, E> {
+    pub fn verify<E>(&self, source: &mut Source<'_, E>) -> Result<Option<Verification>, E> {
         let Some(sums) = ProductSums::of(*self, source, None)? else {
             return Ok(None);
         };
@@ -273,7 +258,7 @@ impl ProductSums {
     /// The sums of all but some rows of A and columns of B.
     pub fn of<E>(
         of: Product,
-        source: &mut dyn Source<E>,
+        source: &mut Source<'_, E>,
         without: Option<&Places>,
     ) -> Result<Option<Self>, E> {
         let zeros = |count: u64| vec![[0.0; GROUPS * VECTORS]; count as usize];
@@ -291,9 +276,9 @@ impl ProductSums {
             None => part,
         };
         // B comes before A.
-        let complete = source.each(Matrix::B, &mut |part| sums.add_b(&rest(part)))?
-            && source.each(Matrix::A, &mut |part| sums.add_a(&part))?
-            && source.each(Matrix::C, &mut |part| sums.add_c(&rest(part)))?;
+        let complete = source(Matrix::B, &mut |part| sums.add_b(&rest(part)))?
+            && source(Matrix::A, &mut |part| sums.add_a(&part))?
+            && source(Matrix::C, &mut |part| sums.add_c(&rest(part)))?;
         Ok(complete.then_some(sums))
     }
 
