@@ -21,7 +21,7 @@ pub enum Format {
 }
 
 /// The machine and the devices that a workload runs on.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Machine")]
 pub struct MachineArgs {
     /// Devices to use, `:N` for a part of N cores: host:8,opencl0.0
@@ -79,14 +79,9 @@ impl MachineArgs {
     /// All devices of a node of a described cluster, whose times vary by so much.
     pub fn of_node(machine: MachineFile, noise: Option<f64>) -> Self {
         Self {
-            devices: None,
-            machine: None,
             node: Some(Box::new(machine)),
-            gpu_memory: None,
-            fresh: false,
-            host_memory: None,
-            fault: Vec::new(),
             noise,
+            ..Self::default()
         }
     }
 

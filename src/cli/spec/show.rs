@@ -76,11 +76,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
                 symbols: Default::default(),
                 line: None,
             }],
-            edges: Vec::new(),
-            order: Vec::new(),
-            components: None,
-            queues: Vec::new(),
-            warnings: Vec::new(),
+            ..DagSpec::default()
         },
     };
     let described = check::all(&dag, &args.values)?;

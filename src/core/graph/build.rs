@@ -348,18 +348,7 @@ mod tests;
 impl TaskGraph {
     /// A graph without kernels, to which they are added as they arrive.
     pub fn empty() -> Self {
-        Self {
-            spaces: Vec::new(),
-            data: Vec::new(),
-            kernels: Vec::new(),
-            producers: Vec::new(),
-            readers: Vec::new(),
-            overwriters: Vec::new(),
-            predecessors: Vec::new(),
-            successors: Vec::new(),
-            order: Vec::new(),
-            first_versions: Vec::new(),
-        }
+        Self::default()
     }
 
     /// Adds a datum, which has no place. It comes from outside, unless a kernel is added that

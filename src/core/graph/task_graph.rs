@@ -18,7 +18,7 @@ pub struct Edge {
 
 /// Kernels and data without a cycle, in which everything that is read is made
 /// first. Made by [`super::GraphBuilder`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct TaskGraph {
     pub(super) spaces: Vec<HostSpace>,
     pub(super) data: Vec<Datum>,

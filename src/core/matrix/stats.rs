@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::csr::Csr;
 
 /// Statistics of a matrix.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Stats {
     pub rows: u32,
     pub columns: u32,
@@ -42,13 +42,8 @@ impl Stats {
             rows: matrix.rows(),
             columns: matrix.columns(),
             nonzeros: matrix.nonzeros(),
-            mean: 0.0,
-            deviation: 0.0,
             least: u64::MAX,
-            most: 0,
-            empty_rows: 0,
-            bandwidth: 0,
-            histogram: Vec::new(),
+            ..Self::default()
         };
         let mut classes = [(0u32, 0u64); u64::BITS as usize + 1];
         let mut squares = 0u128;

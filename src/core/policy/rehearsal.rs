@@ -59,6 +59,7 @@ struct Rehearsal<'a> {
 }
 
 /// A device in the run.
+#[derive(Default)]
 struct Device {
     /// Bytes that are free in its own memory; `None` where it computes in the host's.
     room: Option<u64>,
@@ -105,14 +106,7 @@ impl<'a> Rehearsal<'a> {
                 has: vec![NOWHERE; own],
                 pins: vec![0; own],
                 used: vec![0; own],
-                waiting: VecDeque::new(),
-                prepared: Vec::new(),
-                begun: 0,
-                given: 0,
-                busy: 0,
-                up: 0,
-                down: 0,
-                across: 0,
+                ..Device::default()
             }
         });
         Self {

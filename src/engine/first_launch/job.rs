@@ -234,10 +234,7 @@ impl JobKernel {
                 .iter()
                 .map(argument)
                 .collect::<Result<_, _>>()?,
-            cost: Cost {
-                flops: 0.0,
-                bytes: 0.0,
-            },
+            cost: Cost::default(),
             prefers: None,
         })
     }

@@ -187,7 +187,7 @@ pub struct Case {
 pub(super) const HALO: u64 = 1;
 
 /// The amounts that a step of a case moves and computes.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Derived {
     pub flops: f64,
     /// Bytes that cross the memory interface of the computing device.
@@ -235,17 +235,11 @@ impl Derived {
         let mut derived = Self {
             flops: steps * units * work.unit_flops,
             traffic_bytes: units * work.unit_traffic,
-            h2d_bytes: 0.0,
-            d2h_bytes: 0.0,
             // The present versions and the next.
             working_set_bytes: 2.0 * bytes(case.part.units()),
-            over_l2: None,
-            over_l3: None,
-            over_memory: 0.0,
             launches: (chunks + windows) as f64,
             chunks: chunks as f64,
-            tiles: None,
-            past_caches: None,
+            ..Self::default()
         };
         if let Some(matrix) = &work.matrix {
             // The matrix once, and both vectors.

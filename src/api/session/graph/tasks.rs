@@ -215,10 +215,7 @@ impl Task {
             function: None,
             kernel: None,
             unchecked: false,
-            cost: Cost {
-                flops: 0.0,
-                bytes: 0.0,
-            },
+            cost: Cost::default(),
         }
     }
 

@@ -39,6 +39,7 @@ use crate::runtime::{Launch, RuntimeError};
 type Loaded<T> = Option<Result<Arc<T>, String>>;
 
 /// The libraries of a backend.
+#[derive(Default)]
 pub(super) struct Libraries {
     /// The version of CUDA that the driver is for, without what follows its first point.
     cuda: i32,
@@ -57,12 +58,7 @@ impl Libraries {
     pub(super) fn new(version: i32) -> Self {
         Self {
             cuda: version / 1000,
-            cublas: None,
-            cusolver: None,
-            cufft: None,
-            blas: HashMap::new(),
-            solver: HashMap::new(),
-            plans: HashMap::new(),
+            ..Self::default()
         }
     }
 
