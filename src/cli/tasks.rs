@@ -232,8 +232,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     }
 }
 
-/// Opens the devices that the user names, else those among which the usual policy chooses, or the
-/// GPUs for another.
+/// Opens the devices that the user names, else those among which the usual policy chooses. Another
+/// policy gets the GPUs, if there are some.
 fn open(args: &Args, named: Option<NamedMachine>) -> Result<Session, Failure> {
     let needs = Needs {
         fp64: false,
@@ -244,17 +244,12 @@ fn open(args: &Args, named: Option<NamedMachine>) -> Result<Session, Failure> {
         Session::with(machine_session::options(machine, named.clone(), needs))
     };
     let session = open(&args.machine)?;
-    if args.machine.devices.is_some() || args.policy == NamedPolicy::LOCALITY {
-        return Ok(session);
-    }
     let gpus = session.devices().iter();
     let gpus = gpus.filter(|device| device.kind == DeviceKind::Gpu);
     let gpus: Vec<&str> = gpus.map(|device| device.name.as_str()).collect();
-    if gpus.is_empty() {
-        return Err(Failure::usage(
-            format!("{} has no GPU", session.name()),
-            "--devices with the devices that are to run the tasks, or another --machine",
-        ));
+    let chooses = args.policy == NamedPolicy::LOCALITY;
+    if chooses || args.machine.devices.is_some() || gpus.is_empty() {
+        return Ok(session);
     }
     Ok(open(&MachineArgs {
         devices: Some(gpus.join(",")),
