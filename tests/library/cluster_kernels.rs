@@ -91,7 +91,7 @@ fn a_part_of_a_buffer_has_the_first_contents_of_the_whole() {
         let buffers: Vec<_> = generated.buffers().map(|(at, b)| (at, b.bytes())).collect();
         for (position, bytes) in buffers {
             let given: Arc<[u8]> = (0..bytes).map(|_| random.u8(..)).collect();
-            let loaded = generated.clone().with_contents(position, given);
+            let loaded = generated.clone().with_contents(position, Arc::new(given));
             for user in [&generated, &loaded.expect("it has the right length")] {
                 let mut whole = vec![9; bytes as usize];
                 user.fill(position, &mut whole);

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::marker::PhantomData;
 use std::path::PathBuf;
 use std::ptr::NonNull;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
-use arguments::{Given, Targets, base};
+use arguments::{Given, Lent, Targets, base};
 use bytemuck::Pod;
 
 use super::divided::{Divided, Division, Work};
@@ -282,7 +282,7 @@ impl<'a> KernelRun<'a> {
                 "a kernel runs at least once, and 0 steps are asked for".into(),
             ));
         }
-        let (user, written) = self.user()?;
+        let (user, lent, written) = self.user()?;
         let Self {
             session, kernel, ..
         } = self;
@@ -321,11 +321,18 @@ impl<'a> KernelRun<'a> {
         {
             kernel.known.insert(key, division.clone());
         }
-        run.run(&stop.0, &mut |_, _| {})
+        let ran = run.run(&stop.0, &mut |_, _| {});
+        drop(run);
+        let mut lent = lent.iter();
+        assert!(
+            lent.all(|memory| memory.strong_count() == 0),
+            "a run that has ended has the user's memory"
+        );
+        ran
     }
 
-    /// The kernel with its arguments, and where the buffers go that it writes.
-    fn user(&self) -> Result<(UserKernel, Targets), Error> {
+    /// The kernel with its arguments, whose memory is lent, and where the buffers go that it writes.
+    fn user(&self) -> Result<(UserKernel, Vec<Weak<Lent>>, Targets), Error> {
         let info = &self.kernel.info;
         let wrong = |what: String| Error::Arguments(format!("kernel {}: {what}", info.name));
         let groups = self.groups.as_deref();
@@ -372,18 +379,17 @@ impl<'a> KernelRun<'a> {
             arguments,
             partition: None,
         };
-        let mut user = UserKernel::new(kernel, info.clone(), 0);
+        let (mut user, mut lent) = (UserKernel::new(kernel, info.clone(), 0), Vec::new());
         for (position, given) in self.arguments.iter().enumerate() {
             if let Given::Buffer { bytes, .. } = given {
-                // SAFETY: the buffer is borrowed until the launch has run, and nothing writes
-                // it before.
-                let contents: Arc<[u8]> = unsafe { bytes.as_ref() }.into();
+                let contents = Arc::new(Lent(*bytes));
+                lent.push(Arc::downgrade(&contents));
                 user = user
                     .with_contents(position, contents)
                     .map_err(|_| wrong(format!("argument {position} has another size")))?;
             }
         }
-        Ok((user, targets))
+        Ok((user, lent, targets))
     }
 }
 

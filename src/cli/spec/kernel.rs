@@ -177,7 +177,7 @@ impl KernelArgs {
             ));
         }
         for (position, bytes) in loaded {
-            let loaded = user.with_contents(position, bytes);
+            let loaded = user.with_contents(position, Arc::new(bytes));
             user = loaded.expect("the file has the buffer's size");
         }
         Ok(user)

@@ -420,7 +420,6 @@ impl<'r, 'w> RunState<'r, 'w> {
         let (form, context, outcome) = (&mut self.form, &mut self.context, &mut self.outcome);
         let recorded: f64 = outcome.steps.iter().map(|s| s.seconds).sum();
         outcome.seconds = recorded + self.lost_seconds;
-        form.deliver(context)?;
         if self.options.verify {
             let verified = form.verify(context, steps, stop)?;
             outcome.interrupted |= verified.is_none();
@@ -430,6 +429,8 @@ impl<'r, 'w> RunState<'r, 'w> {
             outcome.verified = compared.map(|found| found.right);
             outcome.notes = verified.iter().filter_map(overflow::note).collect();
         }
+        // Results may replace what a run began with.
+        form.deliver(context)?;
         if let (Some(_), Some(change)) = (self.options.tolerance, form.change()) {
             outcome
                 .notes

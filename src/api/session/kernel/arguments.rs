@@ -10,6 +10,7 @@ use crate::graph::spec::scalar::{Base, ElementType, is_object};
 use crate::graph::spec::source::Parameter;
 use crate::graph::spec::{self, Argument, Direction};
 use crate::parallel;
+use crate::workload::kernel::GivenBytes;
 
 /// An argument of a launch.
 pub(super) enum Given<'a> {
@@ -137,6 +138,23 @@ impl Given<'_> {
             } if *direction != Direction::Input => Some(*bytes),
             _ => None,
         }
+    }
+}
+
+/// Memory of the user's that a run reads where it is.
+#[derive(Debug)]
+pub(super) struct Lent(pub NonNull<[u8]>);
+
+// SAFETY: nothing writes the memory while runs read it: results replace it when these have ended.
+unsafe impl Send for Lent {}
+// SAFETY: as above.
+unsafe impl Sync for Lent {}
+
+impl GivenBytes for Lent {
+    fn bytes(&self) -> &[u8] {
+        // SAFETY: the memory is borrowed until the launch has run, which looks after that whether
+        // anything else has it.
+        unsafe { self.0.as_ref() }
     }
 }
 

@@ -20,6 +20,7 @@ mod graph;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -48,6 +49,18 @@ pub struct Slices {
     pub pure: bool,
 }
 
+/// The first bytes of a buffer that a user gives.
+pub trait GivenBytes: fmt::Debug + Send + Sync {
+    /// All of them. They stay what they are until results are delivered.
+    fn bytes(&self) -> &[u8];
+}
+
+impl GivenBytes for Arc<[u8]> {
+    fn bytes(&self) -> &[u8] {
+        self
+    }
+}
+
 /// A user's kernel with its data. See the module's documentation.
 #[derive(Clone, Debug)]
 pub struct UserKernel {
@@ -64,7 +77,7 @@ pub struct UserKernel {
     codelet: Arc<Codelet>,
     seed: u64,
     /// Contents that the user gives, by position.
-    contents: BTreeMap<usize, Arc<[u8]>>,
+    contents: BTreeMap<usize, Arc<dyn GivenBytes>>,
     /// The receiver of the results.
     sink: Option<Sink>,
 }
@@ -128,10 +141,14 @@ impl UserKernel {
     /// # Errors
     /// The buffer's size in bytes, if it differs from the number of `bytes`, or `None`
     /// if there is no such buffer.
-    pub fn with_contents(mut self, position: usize, bytes: Arc<[u8]>) -> Result<Self, Option<u64>> {
+    pub fn with_contents(
+        mut self,
+        position: usize,
+        bytes: Arc<dyn GivenBytes>,
+    ) -> Result<Self, Option<u64>> {
         let buffer = self.buffers().find(|(at, _)| *at == position);
         let wanted = buffer.ok_or(None)?.1.bytes();
-        if bytes.len() as u64 != wanted {
+        if bytes.bytes().len() as u64 != wanted {
             return Err(Some(wanted));
         }
         self.contents.insert(position, bytes);
@@ -243,7 +260,7 @@ impl UserKernel {
         let buffer = self.buffers().find(|(at, _)| *at == position);
         match (self.contents.get(&position), buffer) {
             (Some(given), _) => {
-                let given = given.get(begin as usize..).unwrap_or_default();
+                let given = given.bytes().get(begin as usize..).unwrap_or_default();
                 let length = given.len().min(bytes.len());
                 parallel::copy(&mut bytes[..length], &given[..length]);
             }
