@@ -16,7 +16,8 @@
 //! * **Planned tasks run by their bottom-level rank**, the most urgent first, and so do those
 //!   of a window whose data are there.
 //! * **Loads ahead of their use take an eighth of the memory**, not more: data that wait
-//!   for their task take the room of data that are used again.
+//!   for their task take the room of data that are used again. Results of the tasks that a
+//!   device has take as much.
 //! * **A slow device takes no task before the end of which the others would have ended all
 //!   that are ready**, as in HEFT: others may wait for it. Of several it takes the least urgent.
 //!   What devices load and store counts, on both sides.
@@ -48,7 +49,7 @@ const IN_HOST: usize = 2;
 /// the other devices hold least.
 const SAMPLES: usize = 8;
 
-/// Loads for tasks that have not ended take this part of a device's memory.
+/// Loads for tasks that have not ended take this part of a device's memory, and so do results.
 const AHEAD: u64 = 8;
 
 /// The policy.
@@ -69,6 +70,8 @@ pub struct Locality {
     /// that it has.
     loads: Vec<u64>,
     ahead: Vec<u64>,
+    /// By device: the bytes that tasks which it has make.
+    made: Vec<u64>,
     /// By task and device: the seconds of a ready task, while others are loaded and stored.
     paced: Vec<f64>,
     /// By device: the paced seconds of the tasks that it has or plans.
@@ -120,6 +123,7 @@ impl Locality {
             plans: 0,
             loads: vec![0; problem.tasks.len()],
             ahead: vec![0; devices],
+            made: vec![0; devices],
             paced: vec![0.0; problem.tasks.len() * devices],
             queued: vec![0.0; devices],
             given: vec![0; devices],
@@ -138,6 +142,7 @@ impl Locality {
         self.pool.clear();
         self.planned.iter_mut().for_each(BTreeSet::clear);
         self.ahead.fill(0);
+        self.made.fill(0);
         self.queued.fill(0.0);
         self.given.fill(0);
         for status in &mut self.status {
@@ -233,11 +238,28 @@ impl Locality {
     /// The seconds from one such task to the next: of its kernels, its loads, or of storing what it
     /// does not change in place, whichever are more.
     fn pace(&self, task: usize, device: usize, loads: f64) -> f64 {
-        let of = &self.problem.tasks[task];
-        let kernels = of.seconds[device].unwrap_or(0.0);
-        let made = of.outputs.iter().filter(|datum| !of.inputs.contains(datum));
-        let stores = made.map(|datum| self.shares.store_seconds(*datum, device));
+        let kernels = self.problem.tasks[task].seconds[device].unwrap_or(0.0);
+        let stores = (self.makes(task)).map(|datum| self.shares.store_seconds(datum, device));
         kernels.max(loads).max(stores.sum())
+    }
+
+    /// What a task writes and does not change in place.
+    fn makes(&self, task: usize) -> impl Iterator<Item = usize> + '_ {
+        let of = &self.problem.tasks[task];
+        let made = of.outputs.iter().copied();
+        made.filter(|datum| of.inputs.binary_search(datum).is_err())
+    }
+
+    fn made_bytes(&self, task: usize) -> u64 {
+        (self.makes(task))
+            .map(|datum| self.problem.data[datum].bytes)
+            .sum()
+    }
+
+    /// Whether so many bytes take more than their part of a device's memory.
+    fn is_much(&self, bytes: u64, device: usize) -> bool {
+        let memory = self.problem.devices[device].memory;
+        memory.is_some_and(|memory| bytes > memory / AHEAD)
     }
 
     /// A task is no longer planned. Its inputs remain reserved.
@@ -254,6 +276,7 @@ impl Locality {
         self.withdraw(plan, device);
         self.status[plan.task] = Status::Given;
         self.ahead[device] += self.loads[plan.task];
+        self.made[device] += self.made_bytes(plan.task);
         self.given[device] += 1;
         self.queued[device] += self.seconds(plan.task, device);
         self.luf
@@ -274,8 +297,7 @@ impl Locality {
     /// Plans the cheapest task and what its loads make possible, unless the device had
     /// better wait.
     fn plan_loads(&mut self, device: usize) {
-        let memory = self.problem.devices[device].memory;
-        if memory.is_some_and(|bytes| self.ahead[device] > bytes / AHEAD) {
+        if self.is_much(self.ahead[device], device) {
             return;
         }
         let cheapest = self.shares.cheapest(device);
@@ -389,7 +411,8 @@ impl Policy for Locality {
     }
 
     fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
-        if self.shares.lacks.holdings.in_host(device) && self.given[device] == IN_HOST {
+        let in_host = self.shares.lacks.holdings.in_host(device);
+        if in_host && self.given[device] == IN_HOST || self.is_much(self.made[device], device) {
             return None;
         }
         self.plan_free(device);
@@ -406,6 +429,7 @@ impl Policy for Locality {
         self.queued[device] -= self.seconds(task, device);
         self.given[device] -= 1;
         self.ahead[device] -= self.loads[task];
+        self.made[device] -= self.made_bytes(task);
         self.count_ready(task, -1.0);
         self.shares.release(task, device);
         self.luf.finish(device, self.shares.lacks.inputs.of(task));
