@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures what the Python package costs beside the program, in turns, on this machine.
 
-    scripts/python-figures.py PROGRAM [--turns N] [--devices LIST]
+    scripts/python-figures.py PROGRAM [--turns N] [--devices LIST] [--calls] [--dense]
 
 The package is imported as installed (`make python`), or from $PYTHONPATH. Prints a line a figure:
 
@@ -97,12 +97,41 @@ def dense(devices, turns):
               f"the first {calls_[0]:.3f} s", flush=True)
 
 
+def single_calls(devices):
+    """The median of calls of a small product, and the least of launches on long vectors, which
+    need an OpenCL device."""
+    session = pdawl.Session(devices)
+    small, x, y = (np.ones(shape, "f4") for shape in ((64, 64), 1 << 24, 1 << 24))
+    saxpy = session.kernel(
+        "__kernel void saxpy(float a, __global const float *x, __global float *y)"
+        " { size_t i = get_global_id(0); y[i] = a * x[i] + y[i]; }"
+    )
+    for name, call, times in [
+        ("product 64 f32", lambda: session.matmul(small, small), 200),
+        ("saxpy of 2^24 f32", lambda: saxpy(np.float32(2), x, y, items=1 << 24), 12),
+        ("saxpy of 2^24 f32 in NumPy", lambda: 2 * x + y, 12),
+    ]:
+        seconds = []
+        for _ in range(times):
+            began = time.perf_counter()
+            try:
+                call()
+            except (RuntimeError, ValueError) as why:
+                print(f"{name}: {why}")
+                break
+            seconds.append(time.perf_counter() - began)
+        else:
+            print(f"{name}: median {1e3 * statistics.median(seconds):.2f} ms, "
+                  f"least {1e3 * min(seconds):.2f} ms", flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("program")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--devices")
     parser.add_argument("--dense", action="store_true", help="dense operations, too (16 GiB)")
+    parser.add_argument("--calls", action="store_true", help="calls of small products and kernels")
     given = parser.parse_args()
     devices = ["--devices", given.devices] if given.devices else []
     with tempfile.TemporaryDirectory() as folder:
@@ -118,6 +147,8 @@ def main():
                 step = steps_of(given.program, file, devices, STEPS[spec])
                 print(f"{spec}, turn {turn}: call {ours * 1e6:.1f} us, step {step * 1e6:.1f} us, "
                       f"{(ours - step) * 1e6:+.1f} us, {ours / step:.3f} times", flush=True)
+    if given.calls:
+        single_calls(given.devices)
     if given.dense:
         dense(given.devices, given.turns)
     for turn in range(given.turns):

@@ -132,6 +132,20 @@ fn recorded_rates_are_reached() {
     }
 }
 
+/// The results of a window leave room for what is used again.
+#[test]
+fn results_of_a_window_do_not_fill_small_memories() {
+    let rate = |policy: &str| {
+        let report = json(&format!(
+            "run tasks --set matmul2d --outputs --n 88 --machine v100x2 --devices gpu0,gpu1 \
+             --gpu-memory 250MiB --policy {policy}"
+        ));
+        report["throughput"]["value"].as_f64().unwrap()
+    };
+    let (locality, darts) = (rate("locality"), rate("darts+luf"));
+    assert!(locality > darts, "{locality} {darts}");
+}
+
 #[test]
 fn the_text_is_one_table_labelled_simulated() {
     let output = pdawl(SMALL).assert().success().get_output().clone();
