@@ -57,6 +57,12 @@ pub mod balance {
     };
 }
 
+/// The division of loops of one's own: which units each part computes, from what the steps before
+/// took.
+pub mod divider {
+    pub use pdawl_api::balance::divider::{Divider, DividerError, Options};
+}
+
 /// Sparse matrices, and where they come from.
 pub mod matrix {
     pub use pdawl_api::matrix::{

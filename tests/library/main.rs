@@ -6,7 +6,7 @@
 //! interface of programs, with `checked_kernels` and `session_panics`. `session`, `adopted`, `devices`,
 //! `kernels` and `opencl` need an OpenCL CPU device (PoCL), `returning_devices` has
 //! faults of simulated devices, and `simulated`, `modelled`, `spmv_adaptive` and `two_gpus` judge
-//! balancing on simulated machines. The other modules are shared by these.
+//! balancing on simulated machines, `divider` the division of other loops. The other modules are shared by these.
 
 mod codelet_cases;
 mod comparison;
@@ -44,6 +44,7 @@ mod cluster_touch;
 mod corun;
 mod dense_references;
 mod devices;
+mod divider;
 mod examples;
 mod graph;
 mod host_tiles;

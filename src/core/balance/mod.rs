@@ -27,6 +27,7 @@
 pub mod apportion;
 pub mod bands;
 pub mod dawl;
+pub mod divider;
 pub mod fixed;
 #[cfg(test)]
 mod fixtures;
@@ -237,7 +238,7 @@ pub struct Overhead {
 }
 
 /// Decides how a divisible workload is shared. The module's page describes a step.
-pub trait Balancer {
+pub trait Balancer: Send {
     /// The strategy's name on the command line.
     fn name(&self) -> String;
 

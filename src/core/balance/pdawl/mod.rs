@@ -296,7 +296,7 @@ fn partition(forecast: Forecast) -> Partition {
 }
 
 /// Makes plans with a cost model. Equal questions have equal answers.
-pub trait Planner {
+pub trait Planner: Send {
     /// The plan of the least predicted step, if each device takes
     /// `slowdown[d]` times as long as the model says (infinite for one that is
     /// lost). `None` if no device can do anything.

@@ -1,7 +1,7 @@
 //! Tests of PDAWL on simulated machines, with right and wrong cost models.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -212,7 +212,7 @@ fn dawl_replaces_a_model_at_once_that_cannot_explain_the_measurements() {
 }
 
 /// Counts the calls of `expect`.
-struct Counting(Believer, Rc<Cell<u32>>);
+struct Counting(Believer, Arc<AtomicU32>);
 
 impl Planner for Counting {
     fn forecast(&self, slowdown: &[f64]) -> Option<Forecast> {
@@ -220,7 +220,7 @@ impl Planner for Counting {
     }
 
     fn expect(&self, plan: &StepPlan, slowdown: &[f64]) -> Forecast {
-        self.1.set(self.1.get() + 1);
+        self.1.fetch_add(1, Ordering::Relaxed);
         self.0.expect(plan, slowdown)
     }
 }
@@ -231,17 +231,24 @@ fn the_expectation_of_a_step_is_computed_while_it_runs() {
     for (cpu, alone) in [(1e-6, true), (0.45, false)] {
         let devices = vec![real_cpu(cpu), real_gpu(16384, 12.0, 0.35)];
         let machine = Machine::new(16384, devices);
-        let asked = Rc::new(Cell::new(0));
-        let planner = Counting(Believer::in_machine(&machine), Rc::clone(&asked));
+        let asked = Arc::new(AtomicU32::new(0));
+        let planner = Counting(Believer::in_machine(&machine), Arc::clone(&asked));
         let mut pdawl = Pdawl::new(&machine.setup(), "fixtures", Box::new(planner));
         pdawl.plan(0);
-        assert_eq!(asked.get(), 1, "no device waits before the first step");
+        assert_eq!(
+            asked.load(Ordering::Relaxed),
+            1,
+            "no device waits before the first step"
+        );
         pdawl.plan(1);
-        assert_eq!((pdawl.lookahead() > 0, asked.get() > 1), (alone, alone));
+        assert_eq!(
+            (pdawl.lookahead() > 0, asked.load(Ordering::Relaxed) > 1),
+            (alone, alone)
+        );
         if !alone {
             pdawl.prepare_plan(2);
         }
-        assert_eq!(asked.get(), 2);
+        assert_eq!(asked.load(Ordering::Relaxed), 2);
         let account = pdawl.account().unwrap();
         assert_eq!(
             account.expected_seconds,
