@@ -80,6 +80,7 @@ check-mpi: mpi
 
 # An installation, below DESTDIR/PREFIX. The wire over MPI is part of it where it can be built.
 PREFIX ?= /usr/local
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -n 1)
 BUILT = $(or $(CARGO_TARGET_DIR),target)/release
 BUILT_DEV = $(or $(CARGO_TARGET_DIR),target)/debug
 ROOT = $(DESTDIR)$(PREFIX)
@@ -87,6 +88,7 @@ BASH_COMPLETIONS = $(ROOT)/share/bash-completion/completions
 ZSH_COMPLETIONS = $(ROOT)/share/zsh/site-functions
 FISH_COMPLETIONS = $(ROOT)/share/fish/vendor_completions.d
 LAYER = libpdawl_opencl.so
+DIVIDER = libpdawl_c.so
 WIRE = libpdawl_wire_mpi.so
 
 # All that is installed in one build: a package that is built alone has other features. Where
@@ -103,6 +105,10 @@ install: release
 	install -D -m 644 $(BUILT)/$(LAYER) $(ROOT)/lib/pdawl/$(LAYER)
 	install -D -m 644 opencl-layer/include/CL/cl_pdawl.h $(ROOT)/include/CL/cl_pdawl.h
 	install -D -m 644 src/core/cluster/wire/plugin/pdawl_wire.h $(ROOT)/include/pdawl_wire.h
+	install -D -m 755 $(BUILT)/$(DIVIDER) $(ROOT)/lib/$(DIVIDER)
+	install -D -m 644 src/c/pdawl.h $(ROOT)/include/pdawl.h
+	install -d $(ROOT)/lib/pkgconfig
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' src/c/pdawl.pc.in >$(ROOT)/lib/pkgconfig/pdawl.pc
 	install -d $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
 	$(BUILT)/pdawl completions bash >$(BASH_COMPLETIONS)/pdawl
 	$(BUILT)/pdawl completions zsh >$(ZSH_COMPLETIONS)/_pdawl
@@ -125,7 +131,8 @@ install-wire:
 # Folders that other programs use, too, stay.
 uninstall:
 	rm -f $(ROOT)/bin/pdawl $(ROOT)/lib/pdawl/$(LAYER) $(ROOT)/lib/pdawl/$(WIRE)
-	rm -f $(ROOT)/include/CL/cl_pdawl.h $(ROOT)/include/pdawl_wire.h
+	rm -f $(ROOT)/include/CL/cl_pdawl.h $(ROOT)/include/pdawl_wire.h $(ROOT)/include/pdawl.h
+	rm -f $(ROOT)/lib/$(DIVIDER) $(ROOT)/lib/pkgconfig/pdawl.pc
 	rm -f $(BASH_COMPLETIONS)/pdawl $(ZSH_COMPLETIONS)/_pdawl $(FISH_COMPLETIONS)/pdawl.fish
 	rm -f $(ROOT)/share/man/man1/pdawl.1 $(ROOT)/share/man/man1/pdawl-*.1
 	[ ! -d $(ROOT)/lib/pdawl ] || rmdir --ignore-fail-on-non-empty $(ROOT)/lib/pdawl

@@ -13,7 +13,7 @@ from ._arrays import Matrix
 from ._cluster import Cluster
 from ._graph import Graph
 from ._kernel import Kernel
-from ._pdawl import Error, __version__
+from ._pdawl import Divider, Error, __version__
 from ._program import Report, predict, train
 from ._run import Factors, Result, Run
 from ._scheduling import Balancer, Policy
@@ -33,6 +33,7 @@ from ._session import (
 __all__ = [
     "Balancer",
     "Cluster",
+    "Divider",
     "Error",
     "Factors",
     "Graph",

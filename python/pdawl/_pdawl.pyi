@@ -1,7 +1,7 @@
 """The part of the package that is Rust. The modules beside it have its documentation."""
 
 from os import PathLike
-from typing import Any, Callable, Sequence
+from typing import Any, Callable, Protocol, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,55 @@ __version__: str
 
 class Error(RuntimeError):
     """A run that devices, memory or drivers do not allow."""
+
+class _Plans(Protocol):
+    def plan(self, step: int) -> Sequence[float]: ...
+
+class Divider:
+    """Divides the units of a loop among parts (threads, processes, GPUs, nodes) so that all end
+    together, and corrects that by what each step took. It knows no device, thread or clock."""
+
+    def __init__(
+        self,
+        units: int,
+        parts: int,
+        *,
+        granularity: int = 1,
+        limits: Sequence[int | None] | None = None,
+        weights: Sequence[float] | NDArray[np.float64] | None = None,
+        sizes: Sequence[int] | NDArray[np.uint64] | None = None,
+        rates: Sequence[float] | None = None,
+        steps: int | None = None,
+        move_seconds: float | None = None,
+        hysteresis: float | None = None,
+        balancer: str | _Plans | None = None,
+    ) -> None: ...
+    def next(self, units: range | None = None) -> list[range]:
+        """The ranges of the next step, one a part, together all units or those given."""
+    def took(
+        self, seconds: Sequence[float | None], moving: float | None = None
+    ) -> list[tuple[int, range]]:
+        """The step has ended: the seconds of each part, None where it is lost, and of moving units
+        before it. Returns what lost parts had, with the part that computes it now."""
+    def take(self, part: int) -> range | None:
+        """Without barriers: the units that a free part computes next, or None."""
+    def done(self, part: int, seconds: float) -> None:
+        """A part has computed what it had taken."""
+    def lost(self, part: int) -> None:
+        """A part is lost."""
+    def back(self, part: int) -> None:
+        """A part that was lost is back."""
+    @property
+    def is_done(self) -> bool:
+        """Whether all units of a step that parts take from are computed."""
+    @property
+    def rates(self) -> list[float]:
+        """Units of work a second of each part; 0 where nothing is known."""
+    def why(self) -> str:
+        """Why the parts have the ranges that they have."""
+    def to_json(self) -> str: ...
+    @staticmethod
+    def from_json(text: str) -> Divider: ...
 
 class Matrix:
     def __init__(

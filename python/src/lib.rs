@@ -6,6 +6,7 @@ mod arrays;
 mod balancer;
 mod caller;
 mod cluster;
+mod divider;
 mod errors;
 mod graph;
 mod kernel;
@@ -21,6 +22,7 @@ use pyo3::prelude::*;
 fn _pdawl(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Error", module.py().get_type::<errors::Error>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<divider::Divider>()?;
     module.add_class::<session::Session>()?;
     module.add_class::<cluster::Cluster>()?;
     module.add_class::<matrix::Matrix>()?;
