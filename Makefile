@@ -3,7 +3,7 @@
 
 .PHONY: test test-mpi test-processes opencl mpi check check-minimal check-mpi check-python bench
 .PHONY: check-changed check-deny check-address
-.PHONY: notebooks
+.PHONY: notebooks check-notebooks
 # The folder of the Python package has the name of this target.
 .PHONY: python
 .PHONY: release install install-layer install-wire uninstall
@@ -42,7 +42,8 @@ check:
 	cargo fmt --all --check
 	cargo clippy $(CRATES) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CRATES) --no-deps
-	@$(MAKE) --no-print-directory check-changed check-deny check-minimal check-python
+	@$(MAKE) --no-print-directory check-changed check-deny check-minimal check-python \
+		check-notebooks
 
 # The oldest Rust that Cargo.toml allows, where rustup has it. It may be called 1.90 or 1.90.0.
 MINIMAL := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -172,6 +173,19 @@ check-python:
 			$(PYTHON_VENV)/bin/python -m pytest -q; \
 	else echo "SKIPPED: the Python package, as $(PYTHON) -m venv and pip cannot make an" \
 		"environment with maturin, NumPy, SciPy, pandas and pytest"; fi
+
+# The code of the notebooks, without Jupyter, on that package.
+check-notebooks: check-python
+	@if $(MAKE) --no-print-directory $(PYTHON_VENV)/notebooks >/dev/null 2>&1; then set -ex; \
+		PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(PYTHON_PACKAGE) \
+			$(PYTHON_VENV)/bin/python notebooks/run.py notebooks/*.ipynb; \
+	else echo "SKIPPED: the notebooks, as pip cannot add the matplotlib of" \
+		"notebooks/requirements.txt, which needs Python 3.11, to $(PYTHON_VENV)"; fi
+
+$(PYTHON_VENV)/notebooks: $(PYTHON_VENV)/installed notebooks/requirements.txt
+	$(PYTHON_VENV)/bin/pip install --quiet --disable-pip-version-check \
+		"$$(grep '^matplotlib==' notebooks/requirements.txt)"
+	touch $@
 
 bench:
 	cargo bench $(CRATES)

@@ -6,6 +6,7 @@ schema or a newer version raises `Unreadable` with the file's name. Every table
 has a column `simulated`, which separates simulated and measured figures.
 """
 
+import itertools
 import json
 import tomllib
 from pathlib import Path
@@ -15,8 +16,6 @@ import pandas as pd
 ROOT = Path(__file__).resolve().parent.parent
 
 BENCH = "pdawl-bench/2"
-# The comparisons of strategies before; the files in datasets/ have both.
-STRATEGIES = "pdawl-bench/1"
 TASKS = "pdawl-tasks/1"
 MACHINE = "pdawl-machine/1"
 SAMPLES = "pdawl-samples/1"
@@ -51,9 +50,9 @@ def benches(folder=ROOT / "datasets"):
 
     `seconds` is the time of all steps. `whole_seconds` is the time of the whole
     run: setup (transfer of the grid to the devices, probes), steps, and gather
-    (transfer of the result to the host). Both are medians over the runs. `cores`
-    and `gpus` count the CPU cores and the GPUs available to the run. Entries of
-    failed commands are left out.
+    (transfer of the result to the host). Both are of the run with the median time.
+    `cores` and `gpus` count the CPU cores and the GPUs available to the run. Entries
+    of failed commands are left out.
     """
     rows = []
     for path in sorted(Path(folder).rglob("bench.json")):
@@ -69,12 +68,8 @@ def benches(folder=ROOT / "datasets"):
 
 def _results(entry, path):
     report = entry["report"]
-    if report.get("schema") == STRATEGIES:
-        whole = [(report, _times(result)) for result in report["results"]]
-    else:
-        _require(report.get("schema"), BENCH, path)
-        whole = [(run["report"], _times_of_run(run)) for run in report["runs"]]
-    return [_common(of, entry, path) | times for of, times in whole]
+    _require(report.get("schema"), BENCH, path)
+    return [_common(run["report"], entry, path) | _times(run) for run in report["runs"]]
 
 
 def _common(report, entry, path):
@@ -97,7 +92,7 @@ def _common(report, entry, path):
     }
 
 
-def _times_of_run(run):
+def _times(run):
     """Those of the run with the median time."""
     report = run["report"]
     parts = [report["seconds"], report["setup_seconds"], report["details"]["gather_seconds"]]
@@ -106,16 +101,6 @@ def _times_of_run(run):
         "runs": len(run["seconds"]),
         "seconds": report["seconds"],
         "whole_seconds": sum(parts),
-    }
-
-
-def _times(result):
-    parts = [pd.Series(result[name]) for name in ("seconds", "setup_seconds", "gather_seconds")]
-    return {
-        "strategy": result["strategy"],
-        "runs": len(parts[0]),
-        "seconds": parts[0].median(),
-        "whole_seconds": sum(parts).median(),
     }
 
 
@@ -196,18 +181,12 @@ def profiles(folder=ROOT / "datasets"):
     return pd.concat(found, ignore_index=True)
 
 
-def provenance(file):
-    """The lines `key: value` at the head of a dataset, as a dictionary. A profile
-    that was continued has several values of a key; the last one counts."""
-    pairs = {}
+def commands(file):
+    """The commands that made a dataset, from its head: one for each time it was continued."""
     with (ROOT / file).open() as lines:
-        next(lines)
-        for line in lines:
-            if not line.startswith("#"):
-                break
-            key, _, value = line.removeprefix("#").strip().partition(": ")
-            pairs[key] = value
-    return pairs
+        head = itertools.takewhile(lambda line: line.startswith("#"), lines)
+        pairs = [line.removeprefix("#").strip().partition(": ") for line in head]
+    return [value for key, _, value in pairs if key == "command"]
 
 
 # Models
@@ -267,29 +246,32 @@ def _family(name, chosen, of):
 
 def held_out(found, folder=ROOT / "datasets"):
     """Runs outside of the training data of the models `found`, one per row: the
-    files held.json below a folder, each with the dataset held.csv beside it.
+    files held.json below a folder, each with the dataset held.csv beside it. The
+    second result lists the files whose model is not among `found`, since it was
+    trained again; their predictions say nothing of the present one.
 
     `step_seconds` is the run's time; it is virtual where `simulated` is true.
     `model_seconds` and one column `..._seconds` for each baseline are
     predictions of it.
     """
     known = {model["checksum"] for model in found}
-    tables = [_held_out(path, known) for path in sorted(Path(folder).rglob("held.json"))]
+    tables, former = [], []
+    for path in sorted(Path(folder).rglob("held.json")):
+        report = json.loads(path.read_text())
+        _require(report.get("schema"), CHECK, path)
+        if report["checksum"] in known:
+            tables.append(_held_out(path, report))
+        else:
+            former.append(relative(path))
     if not tables:
         raise Unreadable(
-            f"no held.json below {folder}; scripts/paper-reports.sh makes some"
+            f"no held.json below {folder} is of a model in models/; "
+            "scripts/paper-reports.sh makes some"
         )
-    return pd.concat(tables, ignore_index=True)
+    return pd.concat(tables, ignore_index=True), former
 
 
-def _held_out(path, known):
-    report = json.loads(path.read_text())
-    _require(report.get("schema"), CHECK, path)
-    if report["checksum"] not in known:
-        raise Unreadable(
-            f"the model of {report['machine']} in {path} is no longer in models/; "
-            "run scripts/paper-reports.sh again"
-        )
+def _held_out(path, report):
     rows = []
     for group in report["held_out"]["groups"]:
         names = [f"{baseline['name']}_seconds" for baseline in group["baselines"]]

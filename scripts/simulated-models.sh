@@ -1,7 +1,8 @@
 #!/bin/sh
 # Makes the datasets and models of the simulated machines that ship with pdawl,
 # in datasets/simulated/ and models/. scripts/model-accuracy.py evaluates the
-# models on other sizes.
+# models on other sizes. notebooks/model.ipynb shows predictions of these models
+# alone: `scripts/paper-reports.sh datasets/reports` makes them again.
 #
 #   scripts/simulated-models.sh
 set -eu

@@ -93,6 +93,13 @@ def table(bench):
     }
 
 
+def processor():
+    """The processor's model. `platform.processor` is empty on most Linux machines."""
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    models = [line.split(": ", 1)[1] for line in lines if line.startswith("model name")]
+    return models[0] if models else platform.machine()
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -127,8 +134,8 @@ def main():
         f"date: {time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())}",
         f"program: {version.stdout.strip()}",
         f"commit: {commit.stdout.strip() or 'unknown'}",
-        f"decided on: {platform.processor()}, {os.cpu_count()} cores, {platform.platform()}",
-        f"load average at the end: {os.getloadavg()}",
+        f"decided on: {processor()}, {os.cpu_count()} cores, {platform.platform()}",
+        f"load average at the end: {' '.join(f'{load:.1f}' for load in os.getloadavg())}",
         f"command: scripts/simulated-tasks.py PDAWL FOLDER --repeats {given.repeats}",
         "", *commands, "",
     ]))
