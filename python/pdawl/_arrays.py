@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import _pdawl
+from ._run import Result
 
 
 def array(name: str, given: Any) -> np.ndarray:
@@ -21,8 +22,8 @@ def array(name: str, given: Any) -> np.ndarray:
             f"{name} is a masked array, whose masked values would count; give "
             f"{name}.filled(...) with the value that they are to have"
         )
-    elif isinstance(given, np.ndarray):
-        # A matrix or an array in a file is an array.
+    elif isinstance(given, (np.ndarray, Result)):
+        # A matrix or an array in a file is an array, and so is what a run has returned.
         found = np.asarray(given)
     elif hasattr(given, "__dlpack__"):
         try:
@@ -78,22 +79,22 @@ def cast(name: str, given: Any, dtype: np.dtype) -> np.ndarray:
 
 
 def checked(name: str, given: Any, dtypes: tuple[str, ...], written: bool = False) -> np.ndarray:
-    """The same, refused unless it has one of these types, lies in C's order, and can be written
-    where that is needed."""
+    """The same in C's order, refused unless it has one of these types, and can be written where
+    that is needed. What is only read is copied where it lies in another order."""
     found = array(name, given)
     if _name(found.dtype) not in dtypes:
         raise TypeError(
             f"{name} has dtype {found.dtype}; it needs {' or '.join(dtypes)}: "
             f"{name}.astype(numpy.{dtypes[-1]})"
         )
-    if not found.flags.c_contiguous:
+    if written and not found.flags.c_contiguous:
         raise ValueError(
-            f"{name} is not contiguous in C's order; numpy.ascontiguousarray({name}) makes a copy "
-            "that is"
+            f"{name} is not contiguous in C's order, and results are written there; "
+            f"numpy.ascontiguousarray({name}) makes a copy that is"
         )
     if written and not found.flags.writeable:
         raise ValueError(f"{name} is read-only, and results are written there; give a copy")
-    return found
+    return found if found.flags.c_contiguous else np.ascontiguousarray(found)
 
 
 @lru_cache
@@ -162,6 +163,10 @@ class Matrix:
                 ) from None
             raise
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        rows, columns = self.shape
+        return _pickled, (rows, columns, *self._matrix.arrays())
+
     @property
     def shape(self) -> tuple[int, int]:
         return self._matrix.shape
@@ -173,3 +178,9 @@ class Matrix:
     def __repr__(self) -> str:
         rows, columns = self.shape
         return f"<pdawl.Matrix {rows} x {columns}, {self.nnz} nonzeros>"
+
+
+def _pickled(rows: int, columns: int, *arrays: np.ndarray) -> Matrix:
+    matrix = Matrix.__new__(Matrix)
+    matrix._matrix = _pdawl.Matrix(rows, columns, *arrays)
+    return matrix

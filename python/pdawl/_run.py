@@ -6,7 +6,7 @@ import html
 import json
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Iterator
 
 import numpy as np
 
@@ -53,6 +53,10 @@ class Run:
         """A row for each step between two barriers; empty for a graph."""
         return _frame(self.report["details"].get("steps", []), None)
 
+    def __getstate__(self) -> dict[str, Any]:
+        kept = {name: value for name, value in vars(self).items() if name != "report"}
+        return kept | {"_run": _Kept.of(self._run)}
+
     def trace(self) -> dict[str, Any]:
         """Every command with its times, in Perfetto's form; empty unless the run was traced."""
         return json.loads(self._run.trace_json())
@@ -85,12 +89,53 @@ class Run:
         return f"<pdawl.Run {self.report['workload']['title']}: {self.seconds:.6g} s{virtual}, {shares}>"
 
 
-class Result(Run):
-    """An operation's array, with the run that has computed it. NumPy takes it for the array."""
+class _Kept:
+    """What a run can tell, without the run: for `pickle`."""
+
+    def __init__(self, told: dict[str, Any]) -> None:
+        self._told = told
+
+    @classmethod
+    def of(cls, run: Any) -> _Kept:
+        if isinstance(run, cls):
+            return run
+        telling = ("report_json", "shares", "trace_json", "gantt_html", "gantt_svg")
+        return cls({name: getattr(run, name)() for name in telling})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        told = self._told[name]
+        return lambda: told
+
+
+class Result(Run, np.lib.mixins.NDArrayOperatorsMixin):
+    """An operation's array, with the run that has computed it. It is taken wherever an array is,
+    without a copy, and computes as one: `result @ x` is NumPy's array."""
 
     def __init__(self, array: np.ndarray, run: Any) -> None:
         super().__init__(run)
         self.array = array
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.array.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.array.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.array.ndim
+
+    @property
+    def size(self) -> int:
+        return self.array.size
+
+    @property
+    def T(self) -> np.ndarray:  # noqa: N802, as NumPy calls it
+        return self.array.T
 
     @property
     def is_right(self) -> bool | None:
@@ -103,6 +148,19 @@ class Result(Run):
         if dtype is not None and np.dtype(dtype) != self.array.dtype:
             return self.array.astype(dtype)
         return self.array.copy() if copy else self.array
+
+    def __array_ufunc__(self, function: np.ufunc, method: str, *given: Any, **options: Any) -> Any:
+        arrays = (one.array if isinstance(one, Result) else one for one in given)
+        return getattr(function, method)(*arrays, **options)
+
+    def __getitem__(self, which: Any) -> Any:
+        return self.array[which]
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.array)
 
 
 class Factors(Result):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Callable, Literal, Sequence
+from typing import TYPE_CHECKING, Any, Callable, Literal, Sequence, TypedDict
 
 import numpy as np
 
@@ -13,6 +13,36 @@ from ._graph import Graph, GraphRun
 from ._kernel import Kernel
 from ._run import Factors, Result, Run
 from ._scheduling import Balancer
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class Options(TypedDict, total=False):
+    """What operations on dense arrays can be asked for."""
+
+    #: The name of a policy, as in `pdawl run matmul --policy`.
+    policy: str | None
+    #: Rows of a tile.
+    tile: int | None
+    #: Most bytes of each GPU's memory.
+    gpu_memory: int | None
+    #: Whether the result is compared with what solves its problem.
+    verify: bool
+    #: Whether the run has a chart.
+    traced: bool
+
+
+class StencilOptions(TypedDict, total=False):
+    """The options of `Session.stencil`."""
+
+    superstep: int | Literal["auto"]
+    coefficients: Sequence[float] | None
+    until: float | None
+    check_every: int
+    gpu_memory: int | None
+    verify: bool
+    traced: bool
 
 
 class Session:
@@ -123,14 +153,19 @@ class Session:
         }
         return Run(self._session.stencil(grid, options))
 
-    def matmul(self, a: Any, b: Any, **options: Any) -> Result:
+    def matmul(self, a: Any, b: Any, **options: Unpack[Options]) -> Result:
         """The product of two matrices of the same type: float32, float64, or float16 or
         ml_dtypes' bfloat16, whose products are summed in float32.
 
-        As all operations on dense arrays, it returns a `Result`: the array with its run. Its
-        options are `policy` (a name, as in `pdawl run matmul --policy`), `tile` (rows of a tile),
-        `gpu_memory` (bytes), `verify` and `traced`.
+        As all operations on dense arrays, it returns a `Result`: the array with its run, and takes
+        `Options`. A factor in another order than C's is copied; of two in Fortran's order neither is.
         """
+        a, b = (_arrays.array(name, of) for name, of in (("a", a), ("b", b)))
+        if all(of.ndim == 2 and of.flags.f_contiguous and not of.flags.c_contiguous for of in (a, b)):
+            # (A B)^T = B^T A^T, whose factors lie in C's order.
+            found = self.matmul(b.T, a.T, **options)
+            found.array = found.array.T
+            return found
         a, b = (_arrays.matrix(name, of, _FACTORS) for name, of in (("a", a), ("b", b)))
         if a.dtype != b.dtype:
             raise TypeError(
@@ -147,27 +182,27 @@ class Session:
         array, run = self._session.matmul(a, b, bits, _options(options))
         return Result(array.reshape(a.shape[0], b.shape[1]), run)
 
-    def cholesky(self, a: Any, **options: Any) -> Result:
+    def cholesky(self, a: Any, **options: Unpack[Options]) -> Result:
         """The factor L of a symmetric positive definite matrix `a = L @ L.T`. Only the lower
         triangle of `a` is read."""
         a = _square("a", a)
         array, run = self._session.cholesky(a, _options(options))
         return Result(array.reshape(a.shape), run)
 
-    def lu(self, a: Any, **options: Any) -> Factors:
+    def lu(self, a: Any, **options: Unpack[Options]) -> Factors:
         """The factors of a square matrix with partial pivoting, as `scipy.linalg.lu_factor`
         returns them: `scipy.linalg.lu_solve((f.lu, f.pivots), b)` solves with them."""
         a = _square("a", a)
         (array, run), pivots = self._session.lu(a, _options(options))
         return Factors(array.reshape(a.shape), pivots, run)
 
-    def fft2(self, a: Any, **options: Any) -> Result:
+    def fft2(self, a: Any, **options: Unpack[Options]) -> Result:
         """The Fourier transform of a matrix of complex64, as `numpy.fft.fft2`."""
         a = _complex("a", a)
         array, run = self._session.fft2(a, _options(options))
         return Result(array.reshape(a.shape), run)
 
-    def sort(self, numbers: Any, **options: Any) -> Result:
+    def sort(self, numbers: Any, **options: Unpack[Options]) -> Result:
         """The numbers of a vector of float32 in ascending order, sorted by the host's cores."""
         numbers = _arrays.vector("numbers", numbers, ("float32",))
         array, run = self._session.sort(numbers, _options(options))
@@ -265,31 +300,31 @@ def spmv(matrix: Any, x: Any, out: np.ndarray | None = None) -> np.ndarray:
     return _this_machine().spmv(matrix, x, out)
 
 
-def matmul(a: Any, b: Any, **options: Any) -> Result:
+def matmul(a: Any, b: Any, **options: Unpack[Options]) -> Result:
     """`Session.matmul` on all devices of this machine."""
     return _this_machine().matmul(a, b, **options)
 
 
-def cholesky(a: Any, **options: Any) -> Result:
+def cholesky(a: Any, **options: Unpack[Options]) -> Result:
     """`Session.cholesky` on all devices of this machine."""
     return _this_machine().cholesky(a, **options)
 
 
-def lu(a: Any, **options: Any) -> Factors:
+def lu(a: Any, **options: Unpack[Options]) -> Factors:
     """`Session.lu` on all devices of this machine."""
     return _this_machine().lu(a, **options)
 
 
-def fft2(a: Any, **options: Any) -> Result:
+def fft2(a: Any, **options: Unpack[Options]) -> Result:
     """`Session.fft2` on all devices of this machine."""
     return _this_machine().fft2(a, **options)
 
 
-def sort(numbers: Any, **options: Any) -> Result:
+def sort(numbers: Any, **options: Unpack[Options]) -> Result:
     """`Session.sort` on all devices of this machine."""
     return _this_machine().sort(numbers, **options)
 
 
-def stencil(grid: Any, steps: int = 1, **options: Any) -> Run:
+def stencil(grid: Any, steps: int = 1, **options: Unpack[StencilOptions]) -> Run:
     """`Session.stencil` on all devices of this machine."""
     return _this_machine().stencil(grid, steps, **options)

@@ -2,7 +2,7 @@
 
 use pdawl::session::Error as SessionError;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
-use pyo3::{PyErr, create_exception};
+use pyo3::{PyErr, create_exception, import_exception};
 
 create_exception!(
     pdawl,
@@ -11,10 +11,14 @@ create_exception!(
     "A run that devices, memory or drivers do not allow."
 );
 
-/// The exception of an error: a `ValueError` for wrong arguments.
+import_exception!(numpy.linalg, LinAlgError);
+
+/// The exception of an error: a `ValueError` for wrong arguments, NumPy's for a matrix without
+/// factors.
 pub fn exception(error: &SessionError) -> PyErr {
     let text = error.to_string();
     match error {
+        SessionError::NoResult(_) => LinAlgError::new_err(text),
         SessionError::Arguments(_)
         | SessionError::Devices(_)
         | SessionError::KernelDevices(_)

@@ -44,7 +44,23 @@ impl Matrix {
     fn nnz(&self) -> u64 {
         self.0.nonzeros()
     }
+
+    /// Copies of the row starts, the column numbers and the values.
+    fn arrays<'py>(&self, py: Python<'py>) -> Arrays<'py> {
+        let (starts, column_of, values) = self.0.arrays();
+        (
+            PyArray1::from_slice(py, starts),
+            PyArray1::from_slice(py, column_of),
+            PyArray1::from_slice(py, values),
+        )
+    }
 }
+
+type Arrays<'py> = (
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<f64>>,
+);
 
 /// The elements of an array, which keeps them.
 fn lent<T: Element + 'static>(name: &str, array: &Bound<'_, PyArray1<T>>) -> PyResult<Shared<T>> {

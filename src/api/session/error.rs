@@ -28,6 +28,9 @@ pub enum Error {
     /// A call with wrong arguments.
     #[error("{0}")]
     Arguments(String),
+    /// A matrix that has no such factors: it is singular, or not positive definite.
+    #[error("{0}")]
+    NoResult(String),
     #[error(transparent)]
     Devices(#[from] SelectionError),
     #[error("{0}")]

@@ -56,6 +56,11 @@ impl SparseMatrix {
     pub fn nonzeros(&self) -> u64 {
         self.0.nonzeros()
     }
+
+    /// Where each row starts, the column of each entry, and its value.
+    pub fn arrays(&self) -> (&[u64], &[u32], &[f64]) {
+        (self.0.row_starts(), self.0.column_of(), self.0.values())
+    }
 }
 
 impl From<Csr> for SparseMatrix {

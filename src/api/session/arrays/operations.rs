@@ -289,7 +289,7 @@ impl Session {
 pub fn stopped(error: ClusterError) -> Error {
     match error {
         ClusterError::Interrupted => Error::Stopped,
-        ClusterError::Refused(why) => Error::Arguments(why),
+        ClusterError::Refused(why) => Error::NoResult(why),
         error => error.into(),
     }
 }

@@ -102,20 +102,22 @@ impl Estimate {
         let far = (seconds / before - 1.0) / (noise * (1.0 + 1.0 / self.count).sqrt());
         if let Some(suspect) = self.suspect.take()
             && far * (suspect - before).signum() > CONFIRMED
+            && (seconds - suspect).abs() < SURE * noise * seconds.min(suspect)
         {
             self.forget(0);
             self.add(suspect);
             self.add(seconds);
             return Some(before);
         }
+        if let Some(last) = self.recent.last() {
+            // Half of the squared difference of two is the square of one's deviation. Where much is
+            // suspect, that is what noise is here.
+            let difference = ((seconds - last) / before).abs().min(SURE * noise);
+            self.noise.add(difference * difference / 2.0);
+        }
         if far.abs() > SURE {
             self.suspect = Some(seconds);
             return None;
-        }
-        if let Some(last) = self.recent.last() {
-            // Half of the squared difference of two is the square of one's deviation.
-            let difference = ((seconds - last) / before).abs().min(SURE * noise);
-            self.noise.add(difference * difference / 2.0);
         }
         self.add(seconds);
         let kept = self.changed(noise)?;
