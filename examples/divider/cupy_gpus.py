@@ -2,6 +2,7 @@
 GPU are copied, which the divider is told; then it moves them only where that pays."""
 
 import time
+from typing import Any
 
 import cupy
 import numpy as np
@@ -16,8 +17,8 @@ def main() -> np.ndarray:
     vector = np.ones(COLUMNS, np.float32)
     free = [cupy.cuda.Device(gpu).mem_info[0] // (8 * COLUMNS) for gpu in range(gpus)]
     divider = pdawl.Divider(units=ROWS, parts=gpus, limits=free, steps=STEPS)
-    held: list = [None] * gpus
-    before: list = [None] * gpus
+    held: list[Any] = [None] * gpus
+    before: list[range | None] = [None] * gpus
     product = np.empty(ROWS, np.float32)
     for _ in range(STEPS):
         parts = divider.next()
@@ -27,7 +28,7 @@ def main() -> np.ndarray:
                 with cupy.cuda.Device(gpu):
                     held[gpu] = (cupy.asarray(matrix[rows.start : rows.stop]), cupy.asarray(vector))
                     cupy.cuda.Device(gpu).synchronize()
-        moving, before = time.perf_counter() - began, parts
+        moving, before = time.perf_counter() - began, [*parts]
         events, results = [], []
         for gpu in range(gpus):
             with cupy.cuda.Device(gpu):

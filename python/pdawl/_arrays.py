@@ -100,7 +100,7 @@ def checked(name: str, given: Any, dtypes: tuple[str, ...], written: bool = Fals
 @lru_cache
 def _name(dtype: np.dtype) -> str:
     # NumPy makes it anew each time, which takes longer than all checks together.
-    return dtype.name
+    return str(dtype.name)
 
 
 def matrix(name: str, given: Any, dtypes: tuple[str, ...]) -> np.ndarray:

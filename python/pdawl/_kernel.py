@@ -68,7 +68,8 @@ class Kernel:
                 f"kernel {self.name} takes {len(parameters)} arguments ({names}), and "
                 f"{len(arguments)} are given"
             )
-        given, elements = [], None
+        given: list[bytes | tuple[str, np.ndarray]] = []
+        elements = None
         sizes = self._kernel.element_bytes
         for argument, (name, kind, usage), size in zip(arguments, parameters, sizes):
             if usage is None:

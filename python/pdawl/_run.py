@@ -23,25 +23,26 @@ class Run:
     @cached_property
     def report(self) -> dict[str, Any]:
         """The report, as `pdawl run --format json` prints it (docs/report.md)."""
-        return json.loads(self._run.report_json())
+        report: dict[str, Any] = json.loads(self._run.report_json())
+        return report
 
     @property
     def seconds(self) -> float:
         """Seconds of the run; virtual in a simulation."""
-        return self.report["seconds"]
+        return float(self.report["seconds"])
 
     @property
     def shares(self) -> list[float]:
         """Each device's fraction of the work."""
-        return self._run.shares()
+        return list(self._run.shares())
 
     @property
     def interrupted(self) -> bool:
-        return self.report["interrupted"]
+        return bool(self.report["interrupted"])
 
     @property
     def notes(self) -> list[str]:
-        return self.report["notes"]
+        return list(self.report["notes"])
 
     @property
     def devices(self) -> pandas.DataFrame:
@@ -59,7 +60,8 @@ class Run:
 
     def trace(self) -> dict[str, Any]:
         """Every command with its times, in Perfetto's form; empty unless the run was traced."""
-        return json.loads(self._run.trace_json())
+        trace: dict[str, Any] = json.loads(self._run.trace_json())
+        return trace
 
     def gantt(self, path: str | Path) -> None:
         """Writes the chart of a traced run: a page for `.html`, otherwise a drawing in SVG."""
@@ -145,9 +147,9 @@ class Result(Run, np.lib.mixins.NDArrayOperatorsMixin):
         return None if verification is None else verification["right"]
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if dtype is not None and np.dtype(dtype) != self.array.dtype:
-            return self.array.astype(dtype)
-        return self.array.copy() if copy else self.array
+        other = dtype is not None and np.dtype(dtype) != self.array.dtype
+        found: np.ndarray = self.array.astype(dtype) if other else self.array
+        return found.copy() if copy and not other else found
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *given: Any, **options: Any) -> Any:
         arrays = (one.array if isinstance(one, Result) else one for one in given)

@@ -77,7 +77,8 @@ class Session:
     @property
     def devices(self) -> list[dict[str, Any]]:
         """The devices, in the order of shares."""
-        return json.loads(self._session.devices_json())
+        devices: list[dict[str, Any]] = json.loads(self._session.devices_json())
+        return devices
 
     @property
     def notes(self) -> list[str]:
@@ -270,7 +271,7 @@ def _complex(name: str, given: Any) -> np.ndarray:
     return _arrays.matrix(name, given, ("complex64",))
 
 
-def _options(given: dict[str, Any]) -> dict[str, Any]:
+def _options(given: Options) -> dict[str, Any]:
     options = {"policy": None, "tile": None, "gpu_memory": None, "verify": False, "traced": False}
     for name in given:
         if name not in options:
