@@ -55,7 +55,7 @@ impl Divider {
             Some(ranges) => ranges,
             None => self.cut(units, &all.collect::<Vec<_>>())?,
         };
-        self.decided(units, &ranges, Decision::Given);
+        self.decided(&ranges, Decision::Given);
         Ok(ranges)
     }
 
@@ -65,18 +65,25 @@ impl Divider {
         units: &Range<u64>,
         speeds: &[f64],
     ) -> Result<Vec<Range<u64>>, DividerError> {
-        let mut target = self.cut(units, speeds)?;
+        let target = self.cut(units, speeds)?;
         let seconds = self.seconds(&target, speeds);
-        let tried = self.tried(units, &target, speeds, seconds);
-        if let Some(tried) = tried {
-            target = self.cut(units, &tried)?;
-            self.decided(units, &target, Decision::Tried);
-            return Ok(target);
+        if let Some((tried, worth)) = self.tried(units, &target, speeds, seconds) {
+            let tried = self.cut(units, &tried)?;
+            if self.moved(&tried) as f64 * self.move_seconds() <= worth {
+                self.decided(&tried, Decision::Tried);
+                return Ok(tried);
+            }
         }
         let lost = |part: usize| speeds[part] <= 0.0 && !self.state.ranges[part].is_empty();
         let is_other = self.state.ranges.is_empty() || self.state.units != *units;
         if is_other || (0..speeds.len()).any(lost) {
-            self.decided(units, &target, Decision::Anew { seconds });
+            let known = self
+                .state
+                .parts
+                .iter()
+                .any(|part| part.estimate.seconds().is_some());
+            let seconds = known.then_some(seconds);
+            self.decided(&target, Decision::Anew { seconds });
             return Ok(target);
         }
         let before = self.seconds(&self.state.ranges, speeds);
@@ -92,7 +99,6 @@ impl Divider {
         match pays {
             true => {
                 self.decided(
-                    units,
                     &target,
                     Decision::Moved {
                         seconds,
@@ -106,7 +112,6 @@ impl Divider {
             false => {
                 let kept = self.state.ranges.clone();
                 self.decided(
-                    units,
                     &kept,
                     Decision::Kept {
                         seconds: before,
@@ -120,14 +125,14 @@ impl Divider {
     }
 
     /// Speeds with which parts that have been without units for long get some again, so that it
-    /// shows if they have become faster.
+    /// shows if they have become faster, and the seconds that it may take to move them.
     fn tried(
         &self,
         units: &Range<u64>,
         target: &[Range<u64>],
         speeds: &[f64],
         seconds: f64,
-    ) -> Option<Vec<f64>> {
+    ) -> Option<(Vec<f64>, f64)> {
         let granules = (units.end - units.start).div_ceil(self.state.options.granularity);
         let granule = self.measure.work(units) / granules as f64;
         let is_due = |part: &usize| {
@@ -142,13 +147,14 @@ impl Divider {
         if due.is_empty() || granules < speeds.len() as u64 {
             return None;
         }
-        let mut tried = speeds.to_vec();
+        let (mut tried, mut worth) = (speeds.to_vec(), 0.0);
         let all: f64 = speeds.iter().sum();
         for part in due {
             // A granule and a half of what all do in a step.
             tried[part] = 1.5 * all / granules as f64;
+            worth += RETRIED * self.state.parts[part].idle;
         }
-        Some(tried)
+        Some((tried, worth))
     }
 
     pub(super) fn cut(
@@ -183,17 +189,14 @@ impl Divider {
         seconds.fold(0.0, f64::max)
     }
 
-    /// Units that would change their part.
+    /// Units that would come to another part; all, before the first step.
     fn moved(&self, ranges: &[Range<u64>]) -> u64 {
-        let both = self.state.ranges.iter().zip(ranges);
-        let moved = both.map(|(old, new)| {
-            let stay = old
-                .end
-                .min(new.end)
-                .saturating_sub(old.start.max(new.start));
-            (new.end - new.start) - stay
-        });
-        moved.sum()
+        let stay = |(old, new): (&Range<u64>, &Range<u64>)| {
+            let (start, end) = (old.start.max(new.start), old.end.min(new.end));
+            end.saturating_sub(start)
+        };
+        let all: u64 = ranges.iter().map(|range| range.end - range.start).sum();
+        all - self.state.ranges.iter().zip(ranges).map(stay).sum::<u64>()
     }
 
     /// Seconds to move a unit.
@@ -203,14 +206,8 @@ impl Divider {
         self.state.options.move_seconds.unwrap_or(learned)
     }
 
-    pub(super) fn decided(
-        &mut self,
-        units: &Range<u64>,
-        ranges: &[Range<u64>],
-        decision: Decision,
-    ) {
-        let is_other = self.state.units != *units || self.state.ranges.is_empty();
-        self.state.moved = if is_other { 0 } else { self.moved(ranges) };
+    pub(super) fn decided(&mut self, ranges: &[Range<u64>], decision: Decision) {
+        self.state.moved = self.moved(ranges);
         self.state.decision = Some(decision);
     }
 }

@@ -76,12 +76,15 @@ fn units_move_where_that_pays_in_the_steps_that_are_left() {
     assert_eq!(moving(31.0, None), [50, 50]);
     assert_eq!(moving(31.0, Some(100)), [75, 25]);
     assert_eq!(moving(4.0, Some(2)), [50, 50]);
-    // What moves cost is learned.
+    // What moves cost is learned, here from the first ones, of all units.
     let mut divider = divider(100, 2);
-    step(&mut divider, &[1.0, 3.0]);
     divider.next().unwrap();
     divider
-        .took_moving(&[Some(75.0), Some(75.0)], Some(1000.0))
+        .took_moving(&[Some(50.0), Some(150.0)], Some(100.0))
+        .unwrap();
+    divider.next().unwrap();
+    divider
+        .took_moving(&[Some(75.0), Some(75.0)], Some(5000.0))
         .unwrap();
     for _ in 0..3 {
         assert_eq!(step(&mut divider, &[1.5, 3.0]), [75, 25]);

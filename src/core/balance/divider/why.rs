@@ -15,7 +15,8 @@ pub(super) enum Decision {
     /// The user has given shares.
     Given,
     /// There were no ranges of these units before, or a part that had some is lost.
-    Anew { seconds: f64 },
+    /// No seconds where no speed was known.
+    Anew { seconds: Option<f64> },
     /// A part that had no units was given some.
     Tried,
     Moved {
@@ -39,17 +40,15 @@ impl Divider {
         let Some(decision) = &state.decision else {
             return "no step has begun".to_owned();
         };
-        let known = state
-            .parts
-            .iter()
-            .any(|part| part.estimate.seconds().is_some());
         let step = state.steps + u64::from(state.is_open);
         let mut text = format!("step {step}: ");
         let all = state.units.end - state.units.start;
         let _ = match decision {
             Decision::Given => write!(text, "the shares that were given"),
-            Decision::Anew { .. } if !known => write!(text, "equal shares, as no speed is known"),
-            Decision::Anew { seconds } => write!(text, "by speeds; {} expected", Seconds(*seconds)),
+            Decision::Anew { seconds: None } => write!(text, "equal shares, as no speed is known"),
+            Decision::Anew {
+                seconds: Some(seconds),
+            } => write!(text, "by speeds; {} expected", Seconds(*seconds)),
             Decision::Tried => write!(text, "a part that had no units is tried again"),
             Decision::Moved {
                 seconds,
