@@ -139,8 +139,7 @@ uninstall:
 	[ ! -d $(ROOT)/lib/pdawl ] || rmdir --ignore-fail-on-non-empty $(ROOT)/lib/pdawl
 
 # The Python package: a wheel in target/wheels, built and tested in an environment of its own.
-# PYTHON_PROFILE=dev builds it fast, and slow code. The program is that of the tests, which
-# `make test` has built.
+# PYTHON_PROFILE=dev builds it fast, and slow code.
 PYTHON_VENV := target/python-venv
 PYTHON_PROFILE ?= release
 python: $(PYTHON_VENV)/installed
@@ -149,15 +148,13 @@ python: $(PYTHON_VENV)/installed
 		--config-settings build-args="--profile $(PYTHON_PROFILE)" --wheel-dir target/wheels .
 	$(PYTHON_VENV)/bin/pip install --quiet --disable-pip-version-check --no-deps \
 		--force-reinstall target/wheels/pdawl-*.whl
-	cargo test --quiet $(CRATES) --test program --no-run
-	PDAWL=$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/pdawl \
-		$(PYTHON_VENV)/bin/python -m pytest -q
+	$(PYTHON_VENV)/bin/python -m pytest -q
 
 # What this Python has is not installed again.
 $(PYTHON_VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv --clear --system-site-packages $(PYTHON_VENV)
 	$(PYTHON_VENV)/bin/pip install --quiet --disable-pip-version-check \
-		'maturin>=1.9,<2' 'numpy>=1.24' 'scipy>=1.10' 'pandas>=2.0' 'pytest>=8'
+		'maturin>=1.13,<2' 'numpy>=1.24' 'scipy>=1.10' 'pandas>=2.0' 'pytest>=8'
 	touch $@
 
 # The package on the library that the workspace's build makes, without a wheel, where Python and its
@@ -169,8 +166,8 @@ check-python:
 		rm -rf $(PYTHON_PACKAGE) && mkdir -p $(PYTHON_PACKAGE); \
 		cp -r python/pdawl $(PYTHON_PACKAGE)/; \
 		cp $(BUILT_DEV)/lib_pdawl.so $(PYTHON_PACKAGE)/pdawl/_pdawl.abi3.so; \
-		PYTHONPATH=$(PYTHON_PACKAGE) PDAWL=$(abspath $(BUILT_DEV))/pdawl \
-			$(PYTHON_VENV)/bin/python -m pytest -q; \
+		cp $(BUILT_DEV)/$(LAYER) $(PYTHON_PACKAGE)/pdawl/; \
+		PYTHONPATH=$(abspath $(PYTHON_PACKAGE)) $(PYTHON_VENV)/bin/python -m pytest -q; \
 	else echo "SKIPPED: the Python package, as $(PYTHON) -m venv and pip cannot make an" \
 		"environment with maturin, NumPy, SciPy, pandas and pytest"; fi
 

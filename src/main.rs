@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    pdawl_cli::run(std::env::args_os().collect())
+    ExitCode::from(pdawl_cli::run(std::env::args_os().collect()))
 }

@@ -9,51 +9,46 @@
 True
 """
 
-from ._arrays import Matrix
-from ._cluster import Cluster
-from ._graph import Graph
-from ._kernel import Kernel
-from ._pdawl import Divider, Error, __version__
-from ._program import Report, predict, train
-from ._run import Factors, Result, Run
-from ._scheduling import Balancer, Policy
-from ._session import (
-    Session,
-    cholesky,
-    devices,
-    fft2,
-    lu,
-    matmul,
-    simulate,
-    sort,
-    spmv,
-    stencil,
-)
+import os
+import sys
+from importlib import import_module
 
-__all__ = [
-    "Balancer",
-    "Cluster",
-    "Divider",
-    "Error",
-    "Factors",
-    "Graph",
-    "Kernel",
-    "Matrix",
-    "Policy",
-    "Report",
-    "Result",
-    "Run",
-    "Session",
-    "__version__",
-    "cholesky",
-    "devices",
-    "fft2",
-    "lu",
-    "matmul",
-    "predict",
-    "simulate",
-    "sort",
-    "spmv",
-    "stencil",
-    "train",
-]
+from . import _pdawl
+from ._pdawl import Divider, Error, __version__
+
+# The program is started by its path: in the folder where it runs, there may be another pdawl.
+_MAIN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "__main__.py")
+_START = [sys.executable or "python3", _MAIN]
+_pdawl.loaded(_START, _pdawl.__file__)
+
+# The program needs none of these modules, nor NumPy, which they load: its start takes 20 ms, and
+# would take 100. `__init__.pyi` has the names for type checkers.
+_MODULES = {
+    "_arrays": ["Matrix"],
+    "_cluster": ["Cluster"],
+    "_graph": ["Graph"],
+    "_kernel": ["Kernel"],
+    "_program": ["Report", "predict", "train"],
+    "_run": ["Factors", "Result", "Run"],
+    "_scheduling": ["Balancer", "Policy"],
+    "_session": [
+        *["Session", "cholesky", "devices", "fft2", "lu", "matmul", "simulate", "sort", "spmv"],
+        "stencil",
+    ],
+}
+_MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
+
+__all__ = ["Divider", "Error", "__version__", *_MODULE_OF]
+
+
+def __getattr__(name: str) -> object:
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module("." + module, __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -8,6 +8,12 @@ from numpy.typing import NDArray
 
 __version__: str
 
+def loaded(start: Sequence[str], file: str) -> None:
+    """Says where this module is, and with which words the program is started."""
+
+def program(arguments: Sequence[str]) -> int:
+    """Runs the program with arguments, of which the first is its name. Returns its status."""
+
 class Error(RuntimeError):
     """A run that devices, memory or drivers do not allow."""
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 from typing import TYPE_CHECKING, Any
 
-from . import _pdawl
+from . import _START, _pdawl
 from ._run import _frame
 
 if TYPE_CHECKING:
     import pandas
 
 
-class Report(dict):
+class Report(dict[str, Any]):
     """A report, as the program prints it with `--format json` (docs/report.md)."""
 
     def frame(self, member: str, index: str | None = None) -> pandas.DataFrame:
@@ -37,13 +35,7 @@ def predict(workload: str, *, machine: str | None = None, **options: Any) -> Rep
 
 
 def _run(command: list[str], options: dict[str, Any]) -> Report:
-    program = os.environ.get("PDAWL") or shutil.which("pdawl")
-    if program is None:
-        raise _pdawl.Error(
-            f"pdawl.{command[0]} runs the program pdawl, which is not on the PATH; `make install "
-            "PREFIX=~/.local` in a clone installs it, or $PDAWL names it"
-        )
-    line = [program, *command, "--format", "json"]
+    line = [*_START, *command, "--format", "json"]
     for name, value in options.items():
         option = "--" + name.replace("_", "-")
         if value is True:
@@ -60,5 +52,5 @@ def _run(command: list[str], options: dict[str, Any]) -> Report:
             raise
     if ran.returncode == 0:
         return Report(json.loads(printed))
-    why = said.strip() or f"{program} ended with status {ran.returncode}"
+    why = said.strip() or f"pdawl {command[0]} ended with status {ran.returncode}"
     raise ValueError(why) if ran.returncode == 2 else _pdawl.Error(why)

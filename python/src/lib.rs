@@ -1,5 +1,6 @@
 //! The part of the Python package that is Rust: sessions on a thread of their own, matrices in
-//! NumPy's memory, runs, kernels and graphs, and policies and balancers that are Python objects.
+//! NumPy's memory, runs, kernels and graphs, policies and balancers that are Python objects, and
+//! the program.
 //! The package's Python code checks arguments, and makes arrays and reports of what this returns.
 
 mod arrays;
@@ -12,6 +13,7 @@ mod graph;
 mod kernel;
 mod matrix;
 mod policy;
+mod program;
 mod run;
 mod session;
 mod worker;
@@ -22,6 +24,8 @@ use pyo3::prelude::*;
 fn _pdawl(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Error", module.py().get_type::<errors::Error>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(program::loaded, module)?)?;
+    module.add_function(wrap_pyfunction!(program::program, module)?)?;
     module.add_class::<divider::Divider>()?;
     module.add_class::<session::Session>()?;
     module.add_class::<cluster::Cluster>()?;

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import pdawl
+from pdawl import _session
 
 SAXPY = """__kernel void saxpy(__global const float *x, __global float *y, float a) {
     size_t i = get_global_id(0);
@@ -93,9 +94,9 @@ def test_indices_are_examined_in_each_call(opencl):
 
 def test_a_panic_or_an_error_ends_one_session_at_most():
     a = np.eye(20, dtype="f4")
-    before = pdawl._session._this_machine()
+    before = _session._this_machine()
     for launch in ({"groups": 0}, {"groups": [0]}, {"items": 2**63}, {"items": 8, "groups": 0}):
-        session = pdawl._session._this_machine()
+        session = _session._this_machine()
         kernel = session.kernel("__kernel void k(__global float *y) { y[get_global_id(0)] = 1; }")
         with pytest.raises((ValueError, TypeError, pdawl.Error)):
             kernel(np.ones(8, "f4"), **launch)

@@ -2,7 +2,7 @@
 //! what a run was. The other modules are those of the parts below; the library `pdawl` names what
 //! programs of users need of all.
 
-pub use pdawl_base::{installed, quantity, time};
+pub use pdawl_base::{executable, installed, quantity, time};
 pub use pdawl_codelet as codelet;
 pub use pdawl_core::{
     balance, cluster, expression, graph, matrix, policy, residency, spread, trace, verify, workload,

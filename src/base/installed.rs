@@ -4,13 +4,14 @@
 //! loaded only if it, and the folder that it is in, are the user's or the administrator's and
 //! nobody else can change them.
 
-use std::env;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use pdawl_profiler::file::{foreign_library, is_trusted, regular};
 use thiserror::Error;
+
+use crate::executable;
 
 /// Folders beside that of the executable.
 const FOLDERS: [&str; 4] = ["", "../lib/pdawl", "../lib64/pdawl", "../lib"];
@@ -75,11 +76,16 @@ impl NotInstalled {
 
 /// The library near the running program. A link to the program does not count.
 pub fn library(library: Library) -> Result<PathBuf, NotInstalled> {
-    let program = env::current_exe().and_then(fs::canonicalize).ok();
+    let program = executable::file().and_then(fs::canonicalize).ok();
     let folder = program.as_deref().and_then(Path::parent);
-    match folder {
+    let found = match folder {
         Some(folder) => near(folder, library),
         None => Err(NotInstalled::NoFolder { library }),
+    };
+    match (found, executable::scripts()) {
+        // Beside a module of Python's are the package's libraries alone.
+        (Err(NotInstalled::Absent { .. }), Some(scripts)) => near(&scripts, library),
+        (found, _) => found,
     }
 }
 

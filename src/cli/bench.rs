@@ -4,11 +4,12 @@
 //! for itself, and leaves the next one nothing.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::ArgMatches;
+use pdawl_api::executable;
 use pdawl_api::report::{Bench, BenchRun};
 use serde_json::Value;
 
@@ -228,7 +229,7 @@ fn once(words: &[String], stop: &AtomicBool) -> Result<Option<Value>, Failure> {
             "the same where processes may be started",
         )
     };
-    let mut process = Command::new(std::env::current_exe().map_err(unable)?);
+    let mut process = executable::again().map_err(unable)?;
     process.args(words).args(["--format", "json"]);
     // Runs are compared, so none may learn from another.
     process.env("PDAWL_ROWS", "off");

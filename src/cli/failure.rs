@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::io;
-use std::process::ExitCode;
 
 use clap::error::ErrorKind;
 use pdawl_api::runtime::RuntimeError;
@@ -98,20 +97,20 @@ impl Failure {
     }
 
     /// Prints the failure to standard error and returns the exit status.
-    pub fn print(self) -> ExitCode {
+    pub fn print(self) -> u8 {
         match self {
             Self::Usage { what, remedy } => {
                 terminal::error(&what, Some(&remedy));
-                ExitCode::from(2)
+                2
             }
             Self::Failed { what, remedy } => {
                 terminal::error(&what, remedy.as_deref());
-                ExitCode::from(1)
+                1
             }
             Self::Parser(error) if !error.use_stderr() => {
                 // Help and version; a reader may close the output early.
                 let _ = error.print();
-                ExitCode::SUCCESS
+                0
             }
             Self::Parser(error) => {
                 let text = error.render().to_string();
@@ -122,11 +121,11 @@ impl Failure {
                     _ => text.strip_prefix("error: ").unwrap_or(&text).to_owned(),
                 };
                 terminal::error(text.trim_end(), None);
-                ExitCode::from(2)
+                2
             }
-            Self::Interrupted => ExitCode::from(interrupt::status()),
-            Self::Program(status) => ExitCode::from(status),
-            Self::ReaderGone => ExitCode::SUCCESS,
+            Self::Interrupted => interrupt::status(),
+            Self::Program(status) => status,
+            Self::ReaderGone => 0,
         }
     }
 }

@@ -55,12 +55,12 @@ mod own_home;
 
 use std::ffi::OsString;
 use std::panic::resume_unwind;
-use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::thread::Builder;
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+pub use pdawl_api::executable::Loaded;
 use pdawl_api::session::{GpuRuntime, Libraries, choose_gpu_runtime, choose_libraries};
 
 use failure::Failure;
@@ -158,8 +158,8 @@ const STACK: usize = 8 << 20;
 
 /// Runs the program in a second thread. The affinity mask of the main thread, which
 /// `taskset` changes, says which cores the process may use; the thread that drives
-/// devices binds itself to one of them.
-pub fn run(arguments: Vec<OsString>) -> ExitCode {
+/// devices binds itself to one of them. Returns the exit status.
+pub fn run(arguments: Vec<OsString>) -> u8 {
     ARGUMENTS.get_or_init(|| arguments);
     interrupt::survive_file_limit();
     let program = Builder::new()
@@ -177,7 +177,7 @@ pub fn run(arguments: Vec<OsString>) -> ExitCode {
     }
 }
 
-fn program() -> ExitCode {
+fn program() -> u8 {
     terminal::settle();
     let (_, matches) = parsed();
     let result = (matches.and_then(|matches| Cli::from_arg_matches(&matches)))
@@ -224,7 +224,7 @@ fn program() -> ExitCode {
             }
         });
     match result {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(failure) => failure.print(),
     }
 }

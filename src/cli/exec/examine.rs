@@ -1,10 +1,10 @@
 //! Asks the OpenCL loader before the program runs, in a process that has the program's
 //! environment: a driver that fails there harms nobody.
 
-use std::env;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Output, Stdio};
 
+use pdawl_api::executable;
 use pdawl_api::runtime::opencl::{self, Loader};
 
 use super::environment::{Environment, Layer};
@@ -72,7 +72,7 @@ fn ask(environment: &Environment) -> Result<Output, Failure> {
             "the same where processes may be started",
         )
     };
-    let mut command = Command::new(env::current_exe().map_err(unable)?);
+    let mut command = executable::again().map_err(unable)?;
     command
         .arg("examine-loader")
         .stdin(Stdio::null())

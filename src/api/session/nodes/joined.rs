@@ -16,6 +16,7 @@ use crate::cluster::wire::agreement::Agreement;
 use crate::cluster::wire::heartbeat::Pulse;
 use crate::cluster::wire::{LocalWire, Wire, agree, join};
 use crate::engine::cluster::ClusterError;
+use crate::executable;
 use crate::machine::Device;
 use crate::session::arrays::stopped;
 use crate::session::{Error, Stop};
@@ -223,7 +224,7 @@ impl Drop for Nodes {
 /// What all nodes must have alike. Functions do not travel, so the executables are equal.
 fn asked(options: &ClusterOptions) -> Result<Agreement, ClusterError> {
     let mut agreement = build_agreement();
-    let program = std::env::current_exe().and_then(std::fs::read);
+    let program = executable::file().and_then(std::fs::read);
     let sum = twox_hash::xxhash3_128::Hasher::oneshot(&program.map_err(ClusterError::Executable)?);
     agreement.add("the executable", format!("{sum:032x}"));
     agreement.add("the policy", options.spread.to_string());
