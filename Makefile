@@ -154,7 +154,7 @@ python: $(PYTHON_VENV)/installed
 $(PYTHON_VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv --clear --system-site-packages $(PYTHON_VENV)
 	$(PYTHON_VENV)/bin/pip install --quiet --disable-pip-version-check \
-		'maturin>=1.13,<2' 'numpy>=1.24' 'scipy>=1.10' 'pandas>=2.0' 'pytest>=8'
+		'maturin>=1.13,<2' 'mypy>=1.11' 'numpy>=1.24' 'scipy>=1.10' 'pandas>=2.0' 'pytest>=8'
 	touch $@
 
 # The package on the library that the workspace's build makes, without a wheel, where Python and its

@@ -21,6 +21,8 @@ from ._session import (
     stencil,
 )
 
+_START: list[str]
+
 __all__ = [
     "Balancer",
     "Cluster",

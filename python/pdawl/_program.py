@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Mapping, Sequence, TypedDict, Union
 
 from . import _START, _pdawl
 from ._run import _frame
 
 if TYPE_CHECKING:
     import pandas
+    from typing_extensions import Unpack
 
 
 class Report(dict[str, Any]):
@@ -21,20 +23,77 @@ class Report(dict[str, Any]):
         return _frame(self[member], index)
 
 
-def train(machine: str | None = None, *, workload: str = "stencil", **options: Any) -> Report:
+#: What an option takes. Lists are as `sizes=[512, 1024]`; True stands for an option without a value.
+Value = Union[str, int, float, bool, "os.PathLike[str]", Sequence[Union[str, int, float]], None]
+
+
+class TrainOptions(TypedDict, total=False):
+    """The options of `pdawl train`."""
+
+    runtime: Value
+    libraries: Value
+    budget: Value
+    kinds: Value
+    steps: Value
+    seed: Value
+    repeats: Value
+    configurations: Value
+    precision: Value
+    sizes: Value
+    max_size: Value
+    dims: Value
+    gpu_memory: Value
+    host_memory: Value
+    noise: Value
+    out: Value
+    fresh: Value
+    dataset: Value
+    no_profile: Value
+    name: Value
+
+
+class PredictOptions(TypedDict, total=False):
+    """The options of `pdawl predict stencil` and `spmv`."""
+
+    runtime: Value
+    libraries: Value
+    input: Value
+    coefficients: Value
+    size: Value
+    nx: Value
+    ny: Value
+    nz: Value
+    dims: Value
+    steps: Value
+    superstep: Value
+    precision: Value
+    seed: Value
+    gpu_memory: Value
+    model: Value
+    matrix: Value
+    iterate: Value
+    irregular: Value
+    no_cache: Value
+
+
+def train(
+    machine: str | None = None, *, workload: str = "stencil", **options: Unpack[TrainOptions]
+) -> Report:
     """Profiles a machine, this one or a simulated one, and trains its cost model. Options are
     those of `pdawl train`: `train("k40", budget="1m", name="lab")`."""
     given = {"machine": machine, "workload": workload, **options}
     return _run(["train"], given)
 
 
-def predict(workload: str, *, machine: str | None = None, **options: Any) -> Report:
+def predict(
+    workload: str, *, machine: str | None = None, **options: Unpack[PredictOptions]
+) -> Report:
     """How long a workload takes by strategy, by a machine's cost model. Options are those of
     `pdawl predict`: `predict("stencil", size=20000, machine="k40").frame("predictions")`."""
     return _run(["predict", workload], {"machine": machine, **options})
 
 
-def _run(command: list[str], options: dict[str, Any]) -> Report:
+def _run(command: list[str], options: Mapping[str, object]) -> Report:
     line = [*_START, *command, "--format", "json"]
     for name, value in options.items():
         option = "--" + name.replace("_", "-")

@@ -137,7 +137,8 @@ class Result(Run, np.lib.mixins.NDArrayOperatorsMixin):
 
     @property
     def T(self) -> np.ndarray:  # noqa: N802, as NumPy calls it
-        return self.array.T
+        turned: np.ndarray = self.array.T
+        return turned
 
     @property
     def is_right(self) -> bool | None:

@@ -2,6 +2,7 @@ import ast
 import json
 import os
 import pathlib
+import re
 import signal
 import stat
 import subprocess
@@ -11,6 +12,7 @@ import time
 import pytest
 
 import pdawl
+import pdawl._program
 
 MODULE = [sys.executable, "-m", "pdawl"]
 RUN = ["run", "stencil", "--machine", "k40", "--size", "512", "--steps", "3", "--format", "json"]
@@ -69,6 +71,37 @@ def test_a_closed_reader_is_no_failure():
     ran = subprocess.run([*MODULE, "schema"], stdout=writing, stderr=subprocess.PIPE, timeout=60)
     os.close(writing)
     assert ran.returncode == 0 and not ran.stderr, ran
+
+
+def options_of(*command):
+    told = run(*command, "--help").stdout
+    named = re.findall(r"^ +(?:-\w, )?--([a-z-]+)", told, re.MULTILINE)
+    return {name.replace("-", "_") for name in named} - {"help", "format", "machine", "workload"}
+
+
+def test_type_checkers_know_the_options_of_the_program():
+    train, predict = (getattr(pdawl._program, name).__annotations__ for name in ("TrainOptions", "PredictOptions"))
+    assert set(train) == options_of("train")
+    assert set(predict) == options_of("predict", "stencil") | options_of("predict", "spmv")
+
+
+def test_a_misspelt_option_is_found(tmp_path):
+    mypy = pytest.importorskip("mypy.api")
+    package = pathlib.Path(pdawl.__file__).parents[1]
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import numpy as np\nimport pdawl\n\na = np.ones((3, 3))\nsession = pdawl.simulate('k40')\n"
+        "session.cholesky(session.matmul(a, a, verify=True))\npdawl.train('k40', budget='1s')\n"
+        "session.matmul(a, a, veryfy=True)\nsession.stencil(a, untill=1.0)\npdawl.lu(a, tyle=2)\n"
+        "pdawl.train('k40', budgett='1s')\npdawl.Divider(1, 2, granulrity=3)\n"
+    )
+    root = pathlib.Path(__file__).parents[2]
+    settings = ["--config-file", str(root / "pyproject.toml"), "--cache-dir", str(tmp_path)]
+    (right, _, status) = mypy.run([*settings, str(package / "pdawl"), *map(str, root.glob("examples/divider/*.py"))])
+    assert status == 0, right
+    told = mypy.run([*settings, str(program)])[0]
+    lines = {int(line) for line in re.findall(r"program.py:(\d+): error", told)}
+    assert lines == {8, 9, 10, 11, 12}, told
 
 
 def test_a_trained_model_predicts():
