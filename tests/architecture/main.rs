@@ -16,10 +16,11 @@ use imports::Sources;
 use parts::ArchitecturePart;
 
 /// The crates of the workspace: name in paths, folder, and files of roots.
-const CRATES: [(&str, &str, &[&str]); 12] = [
+const CRATES: [(&str, &str, &[&str]); 13] = [
     ("pdawl", "", &["src/main.rs"]),
     ("pdawl_api", "src/api", &["src/api/lib.rs"]),
     ("pdawl_base", "src/base", &["src/base/lib.rs"]),
+    ("pdawl_c", "src/c", &["src/c/lib.rs"]),
     ("pdawl_cli", "src/cli", &["src/cli/lib.rs"]),
     ("pdawl_codelet", "src/codelet", &["src/codelet/lib.rs"]),
     ("pdawl_core", "src/core", &["src/core/lib.rs"]),

@@ -20,7 +20,7 @@
 //! # }
 //! ```
 //!
-//! `estimate` has what a unit takes on each part, [`cut`] the ranges, `chunks` the form without
+//! `estimate` has what a unit takes on each part, `cut` the ranges, `chunks` the form without
 //! barriers, `why` the words. docs/divider.md explains it and says where it does not help.
 
 mod choose;
