@@ -5,7 +5,7 @@
 .PHONY: check-changed check-deny check-address
 .PHONY: notebooks check-notebooks
 # The folder of the Python package has the name of this target.
-.PHONY: python
+.PHONY: python wheel
 .PHONY: release install install-layer install-wire uninstall
 
 PYTHON ?= python3
@@ -182,6 +182,30 @@ check-notebooks: check-python
 $(PYTHON_VENV)/notebooks: $(PYTHON_VENV)/installed notebooks/requirements.txt
 	$(PYTHON_VENV)/bin/pip install --quiet --disable-pip-version-check \
 		"$$(grep '^matplotlib==' notebooks/requirements.txt)"
+	touch $@
+
+# What users of Python get, in dist/: a wheel for every x86-64 Linux with glibc 2.28 and Python 3.10,
+# or newer ones, and the sources. Zig links with the functions of that glibc, so no container is
+# needed. The wheel is at most 12 MiB, and is the program where nothing else is installed.
+WHEEL_VENV := target/wheel-venv
+wheel: $(WHEEL_VENV)/installed
+	rm -rf dist
+	PATH="$(abspath $(WHEEL_VENV))/bin:$$PATH" maturin build --profile wheel --locked --zig \
+		--compatibility manylinux_2_28 --compression-level 9 --out dist
+	$(WHEEL_VENV)/bin/maturin sdist --out dist
+	test $$(stat --format %s dist/pdawl-*.whl) -le 12582912
+	$(WHEEL_VENV)/bin/auditwheel show dist/pdawl-*.whl | tr '\n' ' ' | \
+		grep -o 'platform tag: "manylinux_2_28_x86_64"'
+	$(WHEEL_VENV)/bin/abi3audit --strict dist/pdawl-*.whl
+	$(PYTHON) -m venv --clear $(WHEEL_VENV)/empty
+	$(WHEEL_VENV)/empty/bin/pip install --quiet --disable-pip-version-check dist/pdawl-*.whl
+	test -f $(WHEEL_VENV)/empty/lib/python3*/site-packages/pdawl/$(LAYER)
+	$(WHEEL_VENV)/empty/bin/pdawl run stencil --machine k40 --size 512 --steps 3
+
+$(WHEEL_VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv --clear $(WHEEL_VENV)
+	$(WHEEL_VENV)/bin/pip install --quiet --disable-pip-version-check \
+		'maturin>=1.13,<2' ziglang auditwheel abi3audit
 	touch $@
 
 bench:
