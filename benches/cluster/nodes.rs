@@ -119,7 +119,7 @@ pub fn figure() {
         element: 4,
     };
     let numbers = 1_000_000;
-    let sort = SortWorkload::new(numbers, 1 << 14, generated(row(numbers), 1));
+    let sort = SortWorkload::<f32>::new(numbers, 1 << 14, generated(row(numbers), 1));
     let (seconds, _) = median(&sort.expect("generated numbers"), 1 << 14);
     println!("sort {numbers} numbers, 62 x 62 x 16 regions: {seconds:.3} s");
 

@@ -73,8 +73,8 @@ class Cluster:
     def sort(
         self, numbers: Any, *, tile: int | None = None, verify: bool = False
     ) -> Result | None:
-        """The numbers of a vector of float32 in ascending order."""
-        numbers = _arrays.vector("numbers", numbers, ("float32",))
+        """The numbers of a vector of float32 or float64 in ascending order."""
+        numbers = _arrays.vector("numbers", numbers, ("float32", "float64"))
         return _result(self._cluster.sort(numbers, tile, verify), numbers.shape)
 
     def __repr__(self) -> str:

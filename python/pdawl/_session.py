@@ -203,11 +203,16 @@ class Session:
         array, run = self._session.fft2(a, _options(options))
         return Result(array.reshape(a.shape), run)
 
-    def sort(self, numbers: Any, **options: Unpack[Options]) -> Result:
-        """The numbers of a vector of float32 in ascending order, sorted by the host's cores."""
-        numbers = _arrays.vector("numbers", numbers, ("float32",))
-        array, run = self._session.sort(numbers, _options(options))
-        return Result(array, run)
+    def sort(
+        self, numbers: Any, axis: int | None = -1, **options: Unpack[Options]
+    ) -> Result:
+        """Numbers of float32 or float64 in ascending order along an axis, as `numpy.sort`, by the
+        host's cores; with `axis=None` all in one."""
+        numbers = _arrays.checked("numbers", numbers, ("float32", "float64"))
+        last = numbers.reshape(-1) if axis is None else np.moveaxis(numbers, axis, -1)
+        array, run = self._session.sort(np.ascontiguousarray(last), _options(options))
+        found = array.reshape(last.shape)
+        return Result(found if axis is None else np.moveaxis(found, -1, axis), run)
 
     def task_set(
         self,
@@ -321,9 +326,9 @@ def fft2(a: Any, **options: Unpack[Options]) -> Result:
     return _this_machine().fft2(a, **options)
 
 
-def sort(numbers: Any, **options: Unpack[Options]) -> Result:
+def sort(numbers: Any, axis: int | None = -1, **options: Unpack[Options]) -> Result:
     """`Session.sort` on all devices of this machine."""
-    return _this_machine().sort(numbers, **options)
+    return _this_machine().sort(numbers, axis, **options)
 
 
 def stencil(grid: Any, steps: int = 1, **options: Unpack[StencilOptions]) -> Run:

@@ -130,11 +130,14 @@ pub fn complex<'py>(
     Ok(Lent(matrix.map_err(|error| exception(&error))?, lent))
 }
 
-/// A vector of floats.
-pub fn vector<'py>(name: &str, array: &Bound<'py, PyAny>) -> PyResult<Lent<'py, Shared<f32>, f32>> {
-    let lent = read(name, array.cast::<PyArrayDyn<f32>>()?)?;
+/// Rows of numbers, one after the other, and how many there are.
+pub fn rows<'py, T: Element + 'static>(
+    array: &Bound<'py, PyArrayDyn<T>>,
+) -> PyResult<(u64, Lent<'py, Shared<T>, T>)> {
+    let lent = read("numbers", array)?;
     let numbers = shared(NonNull::from(lent.as_slice()?), array)?;
-    Ok(Lent(numbers, lent))
+    let rows: usize = lent.shape().iter().rev().skip(1).product();
+    Ok((rows as u64, Lent(numbers, lent)))
 }
 
 /// A flat array of a result's elements, which are not copied, and the run.

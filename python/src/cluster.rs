@@ -1,7 +1,7 @@
 //! The nodes that a launcher has started.
 
-use numpy::PyArray1;
-use pdawl::session::{ArrayResult, ClusterOptions, Error, NodeRun, Nodes};
+use numpy::{PyArray1, PyArrayDyn};
+use pdawl::session::{ArrayResult, ClusterOptions, Error, NodeRun, Nodes, Sorted};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -127,9 +127,10 @@ impl Cluster {
         tile: Option<u32>,
         verify: bool,
     ) -> PyResult<Option<Answer>> {
-        let numbers = arrays::vector("numbers", numbers)?;
-        let computed = self.run(py, |nodes| run(nodes.sort(numbers.0), tile, verify))?;
-        Ok(computed.map(|ArrayResult { result, run }| answer(py, result, run)))
+        match numbers.cast::<PyArrayDyn<f64>>() {
+            Ok(numbers) => self.sort_numbers(py, numbers, tile, verify),
+            Err(_) => self.sort_numbers(py, numbers.cast::<PyArrayDyn<f32>>()?, tile, verify),
+        }
     }
 }
 
@@ -149,6 +150,18 @@ fn run<R>(
 }
 
 impl Cluster {
+    fn sort_numbers<T: Sorted + numpy::Element>(
+        &self,
+        py: Python<'_>,
+        numbers: &Bound<'_, PyArrayDyn<T>>,
+        tile: Option<u32>,
+        verify: bool,
+    ) -> PyResult<Option<Answer>> {
+        let (_, numbers) = arrays::rows(numbers)?;
+        let computed = self.run(py, |nodes| run(nodes.sort(numbers.0), tile, verify))?;
+        Ok(computed.map(|ArrayResult { result, run }| answer(py, result, run)))
+    }
+
     fn run<'a, R: Send + 'a>(
         &self,
         py: Python<'_>,

@@ -4,7 +4,7 @@ use numpy::{PyArray1, PyArrayDyn, PyUntypedArrayMethods};
 use pdawl::balance::Strategy;
 use pdawl::session::{
     ArrayResult, ArrayRun, DenseMatrix, Error, Factor, Factors, GridMut, GridNumbers,
-    Session as Inner, StencilRun, bf16, f16,
+    Session as Inner, Sorted, StencilRun, bf16, f16,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -295,9 +295,10 @@ impl Session {
         numbers: &Bound<'_, PyAny>,
         options: OperationOptions,
     ) -> PyResult<Answer> {
-        let numbers = arrays::vector("numbers", numbers)?;
-        let ran = self.run(py, |session| options.run(session.sort(numbers.0)))?;
-        Ok(answer(py, ran.result, ran.run))
+        if let Ok(numbers) = numbers.cast::<PyArrayDyn<f64>>() {
+            return self.sort_rows(py, numbers, &options);
+        }
+        self.sort_rows(py, numbers.cast::<PyArrayDyn<f32>>()?, &options)
     }
 
     fn kernel(&self, py: Python<'_>, source: &str, name: Option<&str>) -> PyResult<Kernel> {
@@ -403,6 +404,19 @@ impl Session {
     {
         let ran = self.run(py, |session| options.run(session.matmul(a, b)))?;
         Ok(answer(py, ran.result.into_elements(), ran.run))
+    }
+
+    fn sort_rows<T: Sorted + numpy::Element>(
+        &self,
+        py: Python<'_>,
+        numbers: &Bound<'_, PyArrayDyn<T>>,
+        options: &OperationOptions,
+    ) -> PyResult<Answer> {
+        let (rows, numbers) = arrays::rows(numbers)?;
+        let ran = self.run(py, |session| {
+            options.run(session.sort_rows(rows, numbers.0))
+        })?;
+        Ok(answer(py, ran.result, ran.run))
     }
 
     fn run_stencil(

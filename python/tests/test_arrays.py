@@ -51,8 +51,15 @@ def test_transforms_and_sorts_are_right(session):
     found = session.fft2(a)
     assert found.array.dtype == np.complex64
     np.testing.assert_allclose(found, np.fft.fft2(a.astype("c16")), rtol=0, atol=1e-3)
-    numbers = random(100_001, "f4")
-    np.testing.assert_array_equal(session.sort(numbers), np.sort(numbers))
+    for dtype in ("f4", "f8"):
+        numbers = random(100_001, dtype)
+        np.testing.assert_array_equal(session.sort(numbers, verify=True), np.sort(numbers))
+        numbers = random((7, 40, 30), dtype)
+        for axis in (-1, 0, 1, None):
+            found = session.sort(numbers, axis, verify=True)
+            np.testing.assert_array_equal(found, np.sort(numbers, axis))
+    with pytest.raises(np.exceptions.AxisError if hasattr(np, "exceptions") else np.AxisError):
+        session.sort(numbers, 3)
 
 
 def test_this_machine_computes_without_a_session():
@@ -120,7 +127,7 @@ def test_wrong_arrays_are_named(session):
         (lambda: session.cholesky(-np.eye(3)), np.linalg.LinAlgError, "not positive definite"),
         (lambda: session.lu(np.zeros((3, 3))), np.linalg.LinAlgError, "singular"),
         (lambda: session.fft2(a), TypeError, "complex64"),
-        (lambda: session.sort(np.ones(3)), TypeError, "float32"),
+        (lambda: session.sort(np.ones(3, "i4")), TypeError, "float64"),
         (lambda: session.sort(np.ones(0, "f4")), ValueError, "at least one"),
     ]:
         with pytest.raises(error, match=text):

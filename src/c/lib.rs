@@ -3,15 +3,16 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::ptr;
-use std::slice;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::{iter, ops, ptr, slice};
 
 use pdawl_core::balance::Strategy;
 use pdawl_core::balance::divider::{Divider, DividerError, Options};
 
 /// `PDAWL_VERSION`.
 const VERSION: u32 = 1;
+/// `PDAWL_LOST`.
+const LOST: f64 = -1.0;
 
 thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();
@@ -25,8 +26,8 @@ pub struct Range {
     end: u64,
 }
 
-impl From<&std::ops::Range<u64>> for Range {
-    fn from(range: &std::ops::Range<u64>) -> Self {
+impl From<&ops::Range<u64>> for Range {
+    fn from(range: &ops::Range<u64>) -> Self {
         Self {
             begin: range.start,
             end: range.end,
@@ -58,7 +59,7 @@ struct State {
     divider: Divider,
     parts: usize,
     /// What lost parts had, of the last step.
-    again: Vec<(usize, std::ops::Range<u64>)>,
+    again: Vec<(usize, ops::Range<u64>)>,
 }
 
 impl State {
@@ -84,6 +85,11 @@ fn tried<T>(failed: T, call: impl FnOnce() -> Result<T, String>) -> T {
     let text = CString::new(why.replace('\0', " ")).unwrap_or_default();
     ERROR.with(|error| *error.borrow_mut() = text);
     failed
+}
+
+/// Seconds that are told: a negative number says that they are unknown.
+fn known(seconds: f64) -> Option<f64> {
+    (seconds.is_nan() || seconds >= 0.0).then_some(seconds)
 }
 
 fn said(error: DividerError) -> String {
@@ -208,8 +214,7 @@ pub unsafe extern "C" fn pdawl_divider_new(options: *const COptions) -> *mut Sha
             sizes: sizes.to_vec(),
             rates: rates.to_vec(),
             steps: (given.steps > 0).then_some(given.steps),
-            move_seconds: (given.move_seconds.is_nan() || given.move_seconds >= 0.0)
-                .then_some(given.move_seconds),
+            move_seconds: known(given.move_seconds),
             hysteresis: given.hysteresis,
             ..Options::new(given.units, parts)
         };
@@ -233,232 +238,88 @@ pub unsafe extern "C" fn pdawl_divider_free(divider: *mut Shared) {
     }
 }
 
-/// What [`pdawl_divider_next`] and the like have in common.
+/// Writes the ranges of a step.
 ///
 /// # Safety
-/// As [`locked`], and `ranges` has an entry a part.
-unsafe fn next(
-    divider: *const Shared,
-    ranges: *mut Range,
-    next: impl FnOnce(&mut State) -> Result<Vec<Range>, DividerError>,
-) -> c_int {
-    tried(-1, || {
-        // SAFETY: as the caller says.
-        let mut state = unsafe { locked(divider) }?;
-        let made = next(&mut state).map_err(said)?;
-        // SAFETY: as the caller says.
-        unsafe { give(made.into_iter(), ranges) }?;
-        Ok(0)
-    })
-}
-
-fn ours(ranges: &[std::ops::Range<u64>]) -> Vec<Range> {
-    ranges.iter().map(Range::from).collect()
-}
-
-/// # Safety
-/// As `pdawl.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pdawl_divider_next(divider: *const Shared, ranges: *mut Range) -> c_int {
+/// `into` is null or has room for all.
+unsafe fn ranges(
+    made: Result<&[ops::Range<u64>], DividerError>,
+    into: *mut Range,
+) -> Result<c_int, String> {
     // SAFETY: as the caller says.
-    unsafe { next(divider, ranges, |state| state.divider.next().map(ours)) }
+    unsafe { give(made.map_err(said)?.iter().map(Range::from), into) }?;
+    Ok(0)
 }
 
-/// # Safety
-/// As `pdawl.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pdawl_divider_next_of(
-    divider: *const Shared,
-    units: Range,
-    ranges: *mut Range,
-) -> c_int {
-    let units = units.begin..units.end;
-    // SAFETY: as the caller says.
-    unsafe {
-        next(divider, ranges, |state| {
-            state.divider.next_of(units).map(ours)
-        })
-    }
+/// 0 where nothing failed.
+fn none(made: Result<(), DividerError>) -> Result<c_int, String> {
+    made.map(|()| 0).map_err(said)
 }
 
-/// # Safety
-/// As `pdawl.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pdawl_divider_next_by(
-    divider: *const Shared,
-    shares: *const f64,
-    ranges: *mut Range,
-) -> c_int {
-    // SAFETY: as the caller says.
-    let by = |state: &mut State| {
-        let shares = unsafe { array(shares, state.parts) };
-        state.divider.next_by(shares).map(ours)
-    };
-    // SAFETY: as the caller says.
-    unsafe { next(divider, ranges, by) }
-}
-
-/// # Safety
-/// As `pdawl.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pdawl_divider_took(
-    divider: *const Shared,
-    seconds: *const f64,
-    moving: f64,
-) -> i64 {
-    tried(-1, || {
-        // SAFETY: as the caller says.
-        let mut state = unsafe { locked(divider) }?;
-        // SAFETY: as the caller says.
-        let seconds = unsafe { array(seconds, state.parts) }.iter();
-        let seconds: Vec<Option<f64>> = seconds
-            .map(|seconds| (*seconds != -1.0).then_some(*seconds))
-            .collect();
-        let moving = (moving.is_nan() || moving >= 0.0).then_some(moving);
-        state.again = state.divider.took_moving(&seconds, moving).map_err(said)?;
-        Ok(state.again.len() as i64)
-    })
-}
-
-/// # Safety
-/// As `pdawl.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pdawl_divider_again(
-    divider: *const Shared,
-    number: u64,
-    part: *mut u32,
-    range: *mut Range,
-) -> c_int {
-    tried(-1, || {
-        // SAFETY: as the caller says.
-        let state = unsafe { locked(divider) }?;
-        let again = state.again.get(number as usize);
-        let (of, units) =
-            again.ok_or_else(|| format!("there are {} ranges, from 0 on", state.again.len()))?;
-        // SAFETY: as the caller says.
-        unsafe {
-            give(std::iter::once(*of as u32), part)?;
-            give(std::iter::once(Range::from(units)), range)?;
+/// Functions on a divider, which return what stands behind `or` where they fail. Each body is
+/// unsafe, as the pointers are those that the caller of C gives.
+macro_rules! functions {
+    ($($name:ident($state:ident $(, $argument:ident: $of:ty)*) -> $answer:ty, or $failed:expr; $body:block)*) => {$(
+        /// # Safety
+        /// As `pdawl.h` says.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(divider: *const Shared $(, $argument: $of)*) -> $answer {
+            tried($failed, || {
+                // SAFETY: as the caller says.
+                #[allow(unused_unsafe, reason = "not every body has pointers")]
+                unsafe {
+                    let mut locked = locked(divider)?;
+                    let $state = &mut *locked;
+                    $body
+                }
+            })
         }
-        Ok(0)
-    })
+    )*};
 }
 
-/// # Safety
-/// As `pdawl.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pdawl_divider_take(
-    divider: *const Shared,
-    part: u32,
-    range: *mut Range,
-) -> c_int {
-    tried(-1, || {
-        // SAFETY: as the caller says.
-        let taken = unsafe { locked(divider) }?
-            .divider
-            .take(part as usize)
-            .map_err(said)?;
-        // SAFETY: as the caller says.
-        unsafe {
-            give(
-                taken
-                    .iter()
-                    .map(Range::from)
-                    .collect::<Vec<_>>()
-                    .into_iter(),
-                range,
-            )
-        }?;
+functions! {
+    pdawl_divider_next(state, into: *mut Range) -> c_int, or -1; {
+        ranges(state.divider.next(), into)
+    }
+    pdawl_divider_next_of(state, units: Range, into: *mut Range) -> c_int, or -1; {
+        ranges(state.divider.next_of(units.begin..units.end), into)
+    }
+    pdawl_divider_next_by(state, shares: *const f64, into: *mut Range) -> c_int, or -1; {
+        ranges(state.divider.next_by(array(shares, state.parts)), into)
+    }
+    pdawl_divider_took(state, seconds: *const f64, moving: f64) -> i64, or -1; {
+        let seconds = array(seconds, state.parts).iter();
+        let seconds: Vec<Option<f64>> = seconds.map(|one| (*one != LOST).then_some(*one)).collect();
+        let took = state.divider.took_moving(&seconds, known(moving));
+        state.again = took.map_err(said)?;
+        Ok(state.again.len() as i64)
+    }
+    pdawl_divider_again(state, number: u64, part: *mut u32, range: *mut Range) -> c_int, or -1; {
+        let again = &state.again;
+        let wrong = || format!("there are {} ranges, from 0 on", again.len());
+        let (of, units) = again.get(number as usize).ok_or_else(wrong)?;
+        give(iter::once(*of as u32), part)?;
+        give(iter::once(Range::from(units)), range)?;
+        Ok(0)
+    }
+    pdawl_divider_take(state, part: u32, range: *mut Range) -> c_int, or -1; {
+        let taken = state.divider.take(part as usize).map_err(said)?;
+        give(taken.iter().map(Range::from), range)?;
         Ok(c_int::from(taken.is_some()))
-    })
-}
-
-/// What the functions on one part have in common.
-///
-/// # Safety
-/// As [`locked`].
-unsafe fn told(
-    divider: *const Shared,
-    tell: impl FnOnce(&mut Divider) -> Result<(), DividerError>,
-) -> c_int {
-    tried(-1, || {
-        // SAFETY: as the caller says.
-        tell(&mut unsafe { locked(divider) }?.divider).map_err(said)?;
-        Ok(0)
-    })
-}
-
-/// # Safety
-/// As `pdawl.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pdawl_divider_done(
-    divider: *const Shared,
-    part: u32,
-    seconds: f64,
-) -> c_int {
-    // SAFETY: as the caller says.
-    unsafe { told(divider, |divider| divider.done(part as usize, seconds)) }
-}
-
-/// # Safety
-/// As `pdawl.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pdawl_divider_lost(divider: *const Shared, part: u32) -> c_int {
-    // SAFETY: as the caller says.
-    unsafe { told(divider, |divider| divider.lost(part as usize)) }
-}
-
-/// # Safety
-/// As `pdawl.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pdawl_divider_back(divider: *const Shared, part: u32) -> c_int {
-    // SAFETY: as the caller says.
-    unsafe { told(divider, |divider| divider.back(part as usize)) }
-}
-
-/// # Safety
-/// As `pdawl.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pdawl_divider_is_done(divider: *const Shared) -> c_int {
-    // SAFETY: as the caller says.
-    tried(-1, || {
-        Ok(c_int::from(unsafe { locked(divider) }?.divider.is_done()))
-    })
-}
-
-/// # Safety
-/// As `pdawl.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pdawl_divider_rates(divider: *const Shared, rates: *mut f64) {
-    // SAFETY: as the caller says.
-    tried((), || unsafe {
-        give(locked(divider)?.divider.rates().into_iter(), rates)
-    });
-}
-
-/// # Safety
-/// As `pdawl.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pdawl_divider_why(divider: *const Shared) -> *mut c_char {
-    // SAFETY: as the caller says.
-    tried(ptr::null_mut(), || {
-        owned(unsafe { locked(divider) }?.divider.why())
-    })
-}
-
-/// # Safety
-/// As `pdawl.h` says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn pdawl_divider_to_json(divider: *const Shared) -> *mut c_char {
-    // SAFETY: as the caller says.
-    tried(ptr::null_mut(), || {
-        owned(
-            unsafe { locked(divider) }?
-                .divider
-                .to_json()
-                .map_err(said)?,
-        )
-    })
+    }
+    pdawl_divider_done(state, part: u32, seconds: f64) -> c_int, or -1; {
+        none(state.divider.done(part as usize, seconds))
+    }
+    pdawl_divider_is_done(state) -> c_int, or -1; { Ok(c_int::from(state.divider.is_done())) }
+    pdawl_divider_lost(state, part: u32) -> c_int, or -1; { none(state.divider.lost(part as usize)) }
+    pdawl_divider_back(state, part: u32) -> c_int, or -1; { none(state.divider.back(part as usize)) }
+    pdawl_divider_rates(state, into: *mut f64) -> (), or (); {
+        give(state.divider.rates().into_iter(), into)
+    }
+    pdawl_divider_why(state) -> *mut c_char, or ptr::null_mut(); { owned(state.divider.why()) }
+    pdawl_divider_to_json(state) -> *mut c_char, or ptr::null_mut(); {
+        owned(state.divider.to_json().map_err(said)?)
+    }
 }
 
 /// # Safety

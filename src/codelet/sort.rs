@@ -1,4 +1,4 @@
-//! Sorting singles. Numbers are scattered into buckets by the leading bits of their keys, and
+//! Sorting singles or doubles. Numbers are scattered into buckets by the leading bits of their keys, and
 //! each bucket is sorted by radix.
 //!
 //! Numbers with the same leading bits are in one bucket, which one thread sorts.
@@ -7,17 +7,20 @@
 //!
 //! | # | argument | type | meaning |
 //! |---|---|---|---|
-//! | 0 | `given` | memory | numbers, f32 |
+//! | 0 | `given` | memory | numbers, f32 or f64 |
 //! | 1 | `sorted` | memory | the same numbers in ascending order; overlaps not the others |
-//! | 2 | `count` | u64 | how many |
+//! | 2 | `count` | u64 | how many in a row |
+//! | 3 | `rows` | u64 | rows, each of which is sorted |
 //!
 //! There is one unit.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use bytemuck::Pod;
+
 use super::host::{Arguments, for_each_piece, map_pieces, piece};
-use super::{Codelet, Cost, HostCode, HostValue, Value};
+use super::{Codelet, Cost, HostCode, HostValue, Precision, Value};
 
 /// Leading bits of a key: the sign, the exponent and some of the fraction.
 const LEADING: u32 = 16;
@@ -31,40 +34,74 @@ const PIECES: usize = 4;
 /// Least numbers of a piece, for which its counts of leading bits are worth their time.
 const LEAST: usize = 1 << 18;
 
-/// Digits of a key: sorting by each reads and writes all numbers.
-const DIGITS: u64 = 4;
+/// A number that is sorted by its key, whose order is that of numbers: that of IEEE 754
+/// (`totalOrder`), but with all that are none at the end, as NumPy has them.
+pub trait Sorted: Pod + PartialOrd + Into<f64> + Send + Sync {
+    type Key: radsort::Key + Ord + Into<u64>;
+    const PRECISION: Precision;
+    /// The codelet's name, and its implementation.
+    const NAME: &'static str;
 
-/// The key of a number, whose order is that of numbers: that of IEEE 754 (`totalOrder`), but
-/// with all that are none at the end, as NumPy has them.
-pub fn key(number: &f32) -> u32 {
-    const SIGN: u32 = 1 << 31;
-    let bits = number.to_bits();
-    // In `totalOrder`, negative numbers descend with their bits.
-    let total = match bits & SIGN {
-        0 => bits | SIGN,
-        _ => !bits,
-    };
-    // What is negative and no number comes first in it, before negative infinity, and has to
-    // follow what is positive and no number.
-    total.wrapping_sub(!f32::NEG_INFINITY.to_bits())
-}
+    fn key(&self) -> Self::Key;
 
-/// The order of numbers, by their keys.
-pub fn order(one: &f32, other: &f32) -> Ordering {
-    key(one).cmp(&key(other))
-}
+    /// Its bits, of which equal numbers may have several.
+    fn bits(&self) -> u64;
 
-/// What it costs to sort so many numbers by radix.
-pub fn cost(numbers: u64) -> Cost {
-    Cost {
-        flops: 0.0,
-        bytes: (DIGITS * 2 * numbers * size_of::<f32>() as u64) as f64,
+    /// The leading bits of the key.
+    fn leading(&self) -> usize {
+        (self.key().into() >> (8 * size_of::<Self>() as u32 - LEADING)) as usize
     }
 }
 
-/// Sorts so many numbers on a host.
+macro_rules! sorted {
+    ($number:ty, $key:ty, $precision:expr, $name:literal) => {
+        impl Sorted for $number {
+            type Key = $key;
+            const PRECISION: Precision = $precision;
+            const NAME: &'static str = $name;
+
+            fn key(&self) -> $key {
+                const SIGN: $key = 1 << (<$key>::BITS - 1);
+                let bits = self.to_bits();
+                // In `totalOrder`, negative numbers descend with their bits.
+                let total = match bits & SIGN {
+                    0 => bits | SIGN,
+                    _ => !bits,
+                };
+                // What is negative and no number comes first in it, before negative infinity, and
+                // has to follow what is positive and no number.
+                total.wrapping_sub(!<$number>::NEG_INFINITY.to_bits())
+            }
+
+            fn bits(&self) -> u64 {
+                self.to_bits().into()
+            }
+        }
+    };
+}
+
+sorted!(f32, u32, Precision::F32, "sort-f32");
+sorted!(f64, u64, Precision::F64, "sort-f64");
+
+/// The order of numbers, by their keys.
+pub fn order<T: Sorted>(one: &T, other: &T) -> Ordering {
+    one.key().cmp(&other.key())
+}
+
+/// What it costs to sort so many numbers by radix, a byte of their keys after the other: each
+/// time, all numbers are read and written.
+pub fn cost<T: Sorted>(numbers: u64) -> Cost {
+    let bytes = size_of::<T>() as u64;
+    Cost {
+        flops: 0.0,
+        bytes: (bytes * 2 * numbers * bytes) as f64,
+    }
+}
+
+/// Sorts rows of so many numbers on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sort {
+    pub rows: u64,
     pub numbers: u64,
 }
 
@@ -74,19 +111,19 @@ impl Sort {
         1
     }
 
-    pub fn cost(&self) -> Cost {
-        cost(self.numbers)
+    pub fn cost<T: Sorted>(&self) -> Cost {
+        cost::<T>(self.rows * self.numbers)
     }
 
-    /// The argument after the memories.
-    pub fn values(&self) -> [Value; 1] {
-        [Value::U64(self.numbers)]
+    /// The arguments after the memories.
+    pub fn values(&self) -> [Value; 2] {
+        [Value::U64(self.numbers), Value::U64(self.rows)]
     }
 
-    pub fn codelet() -> Codelet {
+    pub fn codelet<T: Sorted>() -> Codelet {
         Codelet {
-            name: "sort-f32".into(),
-            host: Some(HostCode::Shared(run)),
+            name: T::NAME.into(),
+            host: Some(HostCode::Shared(run::<T>)),
             opencl: None,
             library: None,
         }
@@ -95,32 +132,41 @@ impl Sort {
 
 /// # Safety
 /// That of `SharedKernel`.
-unsafe fn run(args: &[HostValue], _first: u64, units: Range<u64>, threads: usize) {
+unsafe fn run<T: Sorted>(args: &[HostValue], _first: u64, units: Range<u64>, threads: usize) {
     if units.is_empty() {
         return;
     }
     let args = Arguments {
-        codelet: "sort-f32",
+        codelet: T::NAME,
         values: args,
     };
-    let count = args.u64(2);
+    let (count, rows) = (args.u64(2), args.u64(3));
     // SAFETY: the memories hold so many numbers, and only this call uses the second one.
     let (given, sorted) = unsafe {
         (
-            std::slice::from_raw_parts(args.memory::<f32>(0), count),
-            std::slice::from_raw_parts_mut(args.memory::<f32>(1), count),
+            std::slice::from_raw_parts(args.memory::<T>(0), rows * count),
+            std::slice::from_raw_parts_mut(args.memory::<T>(1), rows * count),
         )
     };
-    sort(threads, given, sorted);
+    if rows == 1 {
+        return sort(threads, given, sorted);
+    }
+    sorted.copy_from_slice(given);
+    let to = Numbers(sorted.as_mut_ptr());
+    for_each_piece(threads, rows, |row| {
+        // SAFETY: rows are disjoint, and within the memory.
+        let row = unsafe { std::slice::from_raw_parts_mut(to.at(row * count), count) };
+        radsort::sort_by_key(row, T::key);
+    });
 }
 
 /// Writes the given numbers in their order to as many others.
-fn sort(threads: usize, given: &[f32], sorted: &mut [f32]) {
+fn sort<T: Sorted>(threads: usize, given: &[T], sorted: &mut [T]) {
     let pieces = (PIECES * threads).min(given.len() / LEAST).max(1);
     let of = |number| &given[piece(given.len(), 1, number, pieces)];
     let counts = map_pieces(threads, pieces, |number| {
         let mut counts = vec![0; 1 << LEADING];
-        of(number).iter().for_each(|one| counts[leading(one)] += 1);
+        of(number).iter().for_each(|one| counts[one.leading()] += 1);
         counts
     });
     let buckets = Buckets::of(&counts, given.len());
@@ -128,7 +174,7 @@ fn sort(threads: usize, given: &[f32], sorted: &mut [f32]) {
     for_each_piece(threads, pieces, |number| {
         let mut next = buckets.begins[number].clone();
         for one in of(number) {
-            let at = &mut next[usize::from(buckets.of_leading[leading(one)])];
+            let at = &mut next[usize::from(buckets.of_leading[one.leading()])];
             // SAFETY: a piece has as many places in a bucket as it has numbers for it. They
             // are disjoint from those of other pieces and buckets, and within the memory.
             unsafe { to.at(*at).write(*one) };
@@ -142,13 +188,8 @@ fn sort(threads: usize, given: &[f32], sorted: &mut [f32]) {
         let range = &ranges[number];
         // SAFETY: buckets are disjoint, within the memory, and all of their numbers are written.
         let bucket = unsafe { std::slice::from_raw_parts_mut(to.at(range.start), range.len()) };
-        radsort::sort_by_key(bucket, key);
+        radsort::sort_by_key(bucket, T::key);
     });
-}
-
-/// The leading bits of a number's key.
-fn leading(number: &f32) -> usize {
-    (key(number) >> (u32::BITS - LEADING)) as usize
 }
 
 /// Where numbers go.
@@ -189,13 +230,13 @@ impl Buckets {
 }
 
 /// Numbers that threads write at places of their own.
-struct Numbers(*mut f32);
+struct Numbers<T>(*mut T);
 
 // SAFETY: only unsafe code uses the pointer, and sees to it that threads write different numbers.
-unsafe impl Sync for Numbers {}
+unsafe impl<T> Sync for Numbers<T> {}
 
-impl Numbers {
-    fn at(&self, place: usize) -> *mut f32 {
+impl<T> Numbers<T> {
+    fn at(&self, place: usize) -> *mut T {
         self.0.wrapping_add(place)
     }
 }
@@ -222,23 +263,42 @@ mod tests {
                 assert_eq!(order(number, none), Ordering::Less, "{number} {none}");
             }
         }
-        assert_eq!(key(&f32::NEG_INFINITY), 0);
+        assert_eq!(f32::NEG_INFINITY.key(), 0);
+        assert_eq!(f64::NEG_INFINITY.key(), 0);
         let given = [&none[..], &all].concat();
         assert!(sorted(2, &given).is_sorted_by(|one, other| order(one, other).is_le()));
     }
 
     /// What the codelet makes of numbers, in memory that holds none.
-    fn sorted(threads: usize, given: &[f32]) -> Vec<f32> {
-        let (mut given, mut sorted) = (given.to_vec(), vec![f32::NAN; given.len() + 1]);
-        let memory = |of: &mut [f32]| HostValue::Memory {
+    fn sorted<T: Sorted + From<f32>>(threads: usize, given: &[T]) -> Vec<T> {
+        let (mut given, mut sorted) = (given.to_vec(), vec![f32::NAN.into(); given.len() + 1]);
+        let memory = |of: &mut [T]| HostValue::Memory {
             address: of.as_mut_ptr().cast(),
             bytes: size_of_val(of) as u64,
         };
         let count = HostValue::U64(given.len() as u64);
-        let args = [memory(&mut given), memory(&mut sorted), count];
-        run_on_threads(run, &args, 1, threads);
-        assert!(sorted.pop().is_some_and(f32::is_nan), "it writes no more");
+        let one = HostValue::U64(1);
+        let args = [memory(&mut given), memory(&mut sorted), count, one];
+        run_on_threads(run::<T>, &args, 1, threads);
+        assert!(
+            sorted.pop().is_some_and(|last| last.into().is_nan()),
+            "it writes no more"
+        );
         sorted
+    }
+
+    /// Compares with a sort by comparisons.
+    fn agree<T: Sorted + From<f32>>(threads: usize, given: Vec<T>) {
+        let found = sorted(threads, &given);
+        let mut right = given;
+        right.sort_by(order);
+        let bits = |of: &[T]| bytemuck::cast_slice::<T, u8>(of).to_vec();
+        assert!(
+            bits(&found) == bits(&right),
+            "{} numbers of {}",
+            right.len(),
+            T::NAME
+        );
     }
 
     #[test]
@@ -256,11 +316,12 @@ mod tests {
         for (count, threads) in [(0, 2), (1, 2), (1000, 1), (3 * LEAST + 7, 3)] {
             for kind in kinds {
                 let given: Vec<f32> = (0..count).map(|_| kind(&mut random)).collect();
-                let found = sorted(threads, &given);
-                let mut right = given;
-                right.sort_by(order);
-                let bits = |of: Vec<f32>| of.into_iter().map(f32::to_bits).collect::<Vec<_>>();
-                assert!(bits(found) == bits(right), "{count} numbers");
+                // Of a double's bits, those below a single's differ, too.
+                let doubles = given.iter().map(|one| {
+                    f64::from_bits(f64::from(*one).to_bits() ^ u64::from(one.to_bits() >> 3))
+                });
+                agree(threads, doubles.collect());
+                agree(threads, given);
             }
         }
     }

@@ -246,7 +246,7 @@ fn numbers_are_sorted_by_one_of_the_devices() {
         columns: numbers,
         element: 4,
     };
-    let sort = sort_alone(numbers, &generated(extent, 3));
+    let sort = sort_alone::<f32>(1, numbers, &generated(extent, 3));
     for devices in ["host:2", "host:1,cpu:1=own"] {
         let mut runtime = pocl::open(devices);
         let checked = run(&mut runtime, &sort, ("locality", None)).expect("a result");
@@ -272,7 +272,7 @@ fn what_takes_blocks_without_gaps_is_no_task_graph() {
         },
         1,
     );
-    let sort = pdawl_api::workload::cluster::SortWorkload::new(100, 10, Arc::clone(&keys));
+    let sort = pdawl_api::workload::cluster::SortWorkload::<f32>::new(100, 10, Arc::clone(&keys));
     let sort = sort.expect("samples");
     let refused = WorkloadGraph::new(&sort, &[], None, &AtomicBool::new(false))
         .err()

@@ -377,7 +377,7 @@ fn wrong_arrays_are_named() {
     assert!(said.contains("4 elements, and 3 are given"), "{said}");
     let said = why(DenseMatrix::<f32>::new(0, 2, vec![]));
     assert!(said.contains("at least one"), "{said}");
-    let said = why(session.sort(Vec::new()).run());
+    let said = why(session.sort::<f32>(Vec::new()).run());
     assert!(said.contains("at least one"), "{said}");
     let indefinite = DenseMatrix::new(2, 2, vec![1.0f64, 0.0, 2.0, 1.0]).unwrap();
     let said = why(session.cholesky(&indefinite).run());

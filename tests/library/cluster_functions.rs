@@ -26,7 +26,7 @@ fn numbers(columns: u64, seed: u64) -> Fill {
 /// Numbers in bands and ranks that are smaller at the end, and some of which many are equal.
 fn sorts(seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
     let sort = |numbers, tile, keys| -> (Arc<dyn ClusterWorkload>, u64) {
-        let workload = SortWorkload::new(numbers, tile, keys);
+        let workload = SortWorkload::<f32>::new(numbers, tile, keys);
         (Arc::new(workload.expect("they are generated")), tile)
     };
     let awkward: Fill = Arc::new(|block: &Block, bytes: &mut [u8]| {

@@ -3,7 +3,7 @@
 use super::{Entry, Given, Made, OUTPUT, Parameter, Unfit, input};
 use crate::codelet::Precision;
 use crate::matrix::npy::{ElementType, NpyMatrix};
-use crate::workload::cluster::{self, Placement, SortSamples, of_file};
+use crate::workload::cluster::{self, MOST_BANDS, Placement, least_tile, of_file};
 
 /// Numbers by default, and at most.
 const SIZE: u64 = 1 << 26;
@@ -29,8 +29,8 @@ pub const ENTRY: Entry = Entry {
             excludes: &["size"],
             ..Parameter::file(
                 "input",
-                "Read the numbers from an NPY file of float32 with one dimension; all nodes must \
-                 see it",
+                "Read the numbers from an NPY file of float32 or float64 with one dimension; all \
+                 nodes must see it",
             )
         },
     ],
@@ -41,18 +41,18 @@ pub const ENTRY: Entry = Entry {
 };
 
 fn make(given: &Given) -> Result<Made, Unfit> {
-    let (count, keys) = match given.file("input") {
+    let (count, precision, keys) = match given.file("input") {
         Some(path) => {
-            let row = input::singles(path, NpyMatrix::open_vector)?;
-            (row.columns(), of_file(row))
+            let row = input::reals(path, NpyMatrix::open_vector)?;
+            (row.columns(), row.precision(), of_file(row))
         }
         None => {
             let count = given.number("size").unwrap_or(SIZE);
             let keys = given.generated(Precision::F32, 1, count, given.seed);
-            (count, keys)
+            (count, Precision::F32, keys)
         }
     };
-    let (most, least) = (SortSamples::MOST_BANDS, SortSamples::least_tile(count));
+    let (most, least) = (MOST_BANDS, least_tile(count));
     if let Some(tile) = given.values.tile().filter(|tile| *tile < least) {
         return Err(Unfit::value(
             format!("--tile {tile} makes more than {most} subtasks of {count} numbers"),
@@ -60,7 +60,10 @@ fn make(given: &Given) -> Result<Made, Unfit> {
         ));
     }
     Ok(Made {
-        operation: cluster::sort(count, keys),
-        arrays: vec![(vec![count], ElementType::Real(Precision::F32))],
+        operation: match precision {
+            Precision::F32 => cluster::sort::<f32>(1, count, keys),
+            Precision::F64 => cluster::sort::<f64>(1, count, keys),
+        },
+        arrays: vec![(vec![count], ElementType::Real(precision))],
     })
 }

@@ -44,6 +44,7 @@ use crate::report::{Context, Workload};
 use crate::runtime::Runtime;
 
 pub use crate::runtime::select::{GpuRuntime, Libraries, choose_gpu_runtime, choose_libraries};
+pub use crate::workload::cluster::Sorted;
 pub use arrays::{ArrayResult, ArrayRun, Complex, DenseMatrix, Factors, NodeRun, OperationOptions};
 pub use devices::{
     DeviceOptions, FaultError, FaultSpec, NamedMachine, UnfitFault, memories_in_host,

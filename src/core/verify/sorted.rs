@@ -27,9 +27,9 @@ fn mixed(number: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Whether a single may be before another one: the smaller one first, -0 before 0, and what
+/// Whether a number may be before another one: the smaller one first, -0 before 0, and what
 /// is no number at the end.
-pub fn ascends(one: f32, other: f32) -> bool {
+pub fn ascends(one: f64, other: f64) -> bool {
     if one.is_nan() || other.is_nan() {
         return other.is_nan();
     }

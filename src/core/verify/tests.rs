@@ -237,7 +237,7 @@ fn orders_and_multisets_are_compared() {
         for (other_at, other) in order.iter().enumerate() {
             let is_same = at == other_at;
             assert_eq!(
-                ascends(*one, *other),
+                ascends((*one).into(), (*other).into()),
                 is_same || at < other_at,
                 "{one} {other}"
             );

@@ -15,7 +15,7 @@ use crate::report::run::nodes::{Asked, report};
 use crate::report::{Context, Machine, Workload};
 use crate::session::nodes::{Job, Nodes};
 use crate::session::{ArrayResult, Error, Number, Run};
-use crate::workload::cluster::{Fit, Operation, OperationError, Place, Placed};
+use crate::workload::cluster::{Fit, Operation, OperationError, Place, Placed, Sorted};
 
 /// An operation over nodes that is about to run.
 ///
@@ -89,14 +89,14 @@ impl Nodes {
 
     /// The numbers in ascending order, sorted by hosts, which are all that the nodes have
     /// ([`ClusterOptions::devices`](crate::session::ClusterOptions::devices)).
-    pub fn sort(&mut self, numbers: impl Into<Shared<f32>>) -> NodeRun<'_, Vec<f32>> {
+    pub fn sort<T: Sorted>(&mut self, numbers: impl Into<Shared<T>>) -> NodeRun<'_, Vec<T>> {
         let mut devices = self.devices().iter();
         let job = match devices.find(|device| device.runtime != RuntimeKind::Host) {
             Some(other) => Err(Error::Arguments(format!(
                 "{} does not sort, only hosts do; join with `host` as the devices",
                 other.name
             ))),
-            None => operations::sort(numbers.into()),
+            None => operations::sort::<T>(1, numbers.into()),
         };
         self.operation("sort", job, |spaces| {
             let sorted = spaces

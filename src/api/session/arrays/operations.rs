@@ -13,7 +13,7 @@ use crate::matrix::Shared;
 use crate::parallel;
 use crate::session::{Error, Factor, Number, Run, Session};
 use crate::workload::cluster::{
-    self, Cholesky, FftWorkload, LuWorkload, Operation, OperationError, Placement, Product,
+    self, Cholesky, FftWorkload, LuWorkload, Operation, OperationError, Placement, Product, Sorted,
     of_memory,
 };
 
@@ -67,14 +67,23 @@ pub fn fft2(matrix: &DenseMatrix<Complex>) -> Result<Operation, Error> {
     Ok(transform.operation())
 }
 
-/// Numbers in ascending order.
-pub fn sort(numbers: Shared<f32>) -> Result<Operation, Error> {
-    match numbers.len() as u64 {
-        0 => Err(Error::Arguments(
-            "there are no numbers to sort; give at least one".to_owned(),
-        )),
-        count => Ok(cluster::sort(count, of_memory(numbers, count))),
+/// The numbers of each row in ascending order.
+pub fn sort<T: Sorted>(rows: u64, numbers: Shared<T>) -> Result<Operation, Error> {
+    let count = numbers.len() as u64;
+    if count == 0 {
+        let why = "there are no numbers to sort; give at least one";
+        return Err(Error::Arguments(why.to_owned()));
     }
+    if rows == 0 || !count.is_multiple_of(rows) {
+        let why = format!("{count} numbers are not {rows} rows of as many each");
+        return Err(Error::Arguments(why));
+    }
+    let columns = count / rows;
+    Ok(cluster::sort::<T>(
+        rows,
+        columns,
+        of_memory(numbers, columns),
+    ))
 }
 
 fn within(length: u32) -> Result<u32, Error> {
@@ -241,11 +250,20 @@ impl Session {
     /// # Ok(())
     /// # }
     /// ```
-    pub fn sort(&mut self, numbers: impl Into<Shared<f32>>) -> ArrayRun<'_, Vec<f32>> {
+    pub fn sort<T: Sorted>(&mut self, numbers: impl Into<Shared<T>>) -> ArrayRun<'_, Vec<T>> {
+        self.sort_rows(1, numbers)
+    }
+
+    /// The same of each of so many rows of numbers, which lie one after the other.
+    pub fn sort_rows<T: Sorted>(
+        &mut self,
+        rows: u64,
+        numbers: impl Into<Shared<T>>,
+    ) -> ArrayRun<'_, Vec<T>> {
         let numbers = numbers.into();
         ArrayRun::new(self, move |session, options| {
-            let mut found = Elements::<f32>::new(numbers.len());
-            let run = session.compute(&sort(numbers)?, [&mut found], options)?;
+            let mut found = Elements::<T>::new(numbers.len());
+            let run = session.compute(&sort(rows, numbers)?, [&mut found], options)?;
             Ok(ArrayResult {
                 result: found.take(),
                 run,

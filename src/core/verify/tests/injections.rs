@@ -522,7 +522,7 @@ fn sort(seed: u64) -> Case<'static> {
     let mut right = keys.clone();
     right.sort_by(f32::total_cmp);
     let count = keys.len() as u64;
-    let workload = sort_alone(count, &filled(keys, count, 4));
+    let workload = sort_alone::<f32>(1, count, &filled(keys, count, 4));
     let exact = vec![0.0; right.len()];
     let accepts = Box::new(move |found: &[f32]| is_accepted(&workload, found));
     number_by_number("sort", [side, side], right, exact, accepts)

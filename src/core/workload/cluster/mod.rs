@@ -31,7 +31,9 @@ pub use kernel::{KernelWorkload, NotDivided};
 pub use lu::{LuWorkload, panel_width};
 pub use operation::{DenseSizes, Lone, Operation, OperationError, Place, Placed};
 pub use product::Product;
-pub use sort::{SortSamples, SortWorkload, order, sort, sort_alone};
+pub use sort::{
+    MOST_BANDS, SortSamples, SortWorkload, Sorted, least_tile, order, sort, sort_alone,
+};
 pub use tiles::Fit;
 
 use crate::cluster::space::{Block, Extent, SpaceBlock, SpaceId};

@@ -19,8 +19,8 @@ use super::{
 };
 use crate::cluster::space::{Block, SpaceId};
 use crate::cluster::task::{Computed, Ranked, SubtaskLaunch, SubtaskValue};
-pub use crate::codelet::sort::order;
-use crate::codelet::sort::{Sort, cost, key};
+use crate::codelet::sort::{Sort, cost};
+pub use crate::codelet::sort::{Sorted, order};
 use crate::random::uniform;
 use crate::verify::Checked;
 use crate::verify::sorted::{MultisetHash, ascends};
@@ -43,17 +43,17 @@ const COUNTS: usize = 4;
 
 /// Numbers that are sorted.
 #[derive(Clone)]
-pub struct SortWorkload {
+pub struct SortWorkload<T> {
     numbers: u64,
     /// Numbers of a band.
     tile: u64,
     keys: Fill,
     /// Between which two a rank lies.
-    splitters: Arc<[f32]>,
+    splitters: Arc<[T]>,
 }
 
-impl SortWorkload {
-    /// Sorts `numbers` singles, a row of which `keys` makes, in bands of `tile`.
+impl<T: Sorted> SortWorkload<T> {
+    /// Sorts `numbers` of them, a row of which `keys` makes, in bands of `tile`.
     ///
     /// # Errors
     /// When samples cannot be read.
@@ -66,30 +66,30 @@ impl SortWorkload {
     }
 }
 
+/// Most bands over nodes: all get how many numbers of each rank each band has.
+pub const MOST_BANDS: u64 = 256;
+
+/// Numbers of a band for so many in all: those that fit the nodes, and the least that are
+/// allowed.
+fn usual_tile(numbers: u64, fit: &Fit) -> u64 {
+    let usual = numbers.div_ceil(fit.bands()).max(LEAST_TILE);
+    usual.max(least_tile(numbers)).min(numbers)
+}
+
+/// The least numbers of a band.
+pub fn least_tile(numbers: u64) -> u64 {
+    numbers.div_ceil(MOST_BANDS)
+}
+
 /// Numbers that are sorted, with a sample of them.
-pub struct SortSamples {
+pub struct SortSamples<T> {
     numbers: u64,
     keys: Fill,
     /// Ascending.
-    sampled: Vec<f32>,
+    sampled: Vec<T>,
 }
 
-impl SortSamples {
-    /// Most bands over nodes: all get how many numbers of each rank each band has.
-    pub const MOST_BANDS: u64 = 256;
-
-    /// Numbers of a band for so many in all: those that fit the nodes, and the least that are
-    /// allowed.
-    pub fn tile(numbers: u64, fit: &Fit) -> u64 {
-        let usual = numbers.div_ceil(fit.bands()).max(LEAST_TILE);
-        usual.max(Self::least_tile(numbers)).min(numbers)
-    }
-
-    /// The least numbers of a band.
-    pub fn least_tile(numbers: u64) -> u64 {
-        numbers.div_ceil(Self::MOST_BANDS)
-    }
-
+impl<T: Sorted> SortSamples<T> {
     /// Samples for at most so many bands.
     ///
     /// # Errors
@@ -107,13 +107,16 @@ impl SortSamples {
             };
             let (begin, end) = (part(number), part(number + 1));
             let at = begin + (uniform(1, number) * (end - begin) as f64) as u64;
-            let mut bytes = [0; 4];
-            keys(&Block::new(0..1, at..at + 1), &mut bytes)?;
-            Ok(f32::from_ne_bytes(bytes))
+            let mut one = T::zeroed();
+            keys(
+                &Block::new(0..1, at..at + 1),
+                bytemuck::bytes_of_mut(&mut one),
+            )?;
+            Ok(one)
         };
         let mut sampled = (0..samples)
             .map(sample)
-            .collect::<Result<Vec<f32>, FillError>>()?;
+            .collect::<Result<Vec<T>, FillError>>()?;
         sampled.sort_by(order);
         Ok(Self {
             numbers,
@@ -126,7 +129,7 @@ impl SortSamples {
     ///
     /// # Panics
     /// When a band has no number.
-    pub fn workload(&self, tile: u64) -> SortWorkload {
+    pub fn workload(&self, tile: u64) -> SortWorkload<T> {
         assert!(tile > 0, "nothing cannot be sorted");
         let (numbers, samples) = (self.numbers, self.sampled.len() as u64);
         let ranks = UNITS * numbers.div_ceil(tile);
@@ -140,7 +143,9 @@ impl SortSamples {
     }
 }
 
-impl SortWorkload {
+type Views<'a, T> = (View<'a, T>, View<'a, T>, ViewMut<'a, T>, ViewMut<'a, u64>);
+
+impl<T: Sorted> SortWorkload<T> {
     fn bands(&self) -> u64 {
         self.numbers.div_ceil(self.tile)
     }
@@ -160,7 +165,7 @@ impl SortWorkload {
         (0..=UNITS).map(cut).collect()
     }
 
-    fn row<T: bytemuck::Pod>(&self, space: usize, numbers: u64) -> Space<T> {
+    fn row<N: bytemuck::Pod>(&self, space: usize, numbers: u64) -> Space<N> {
         Space::at(space, 1, numbers)
     }
 
@@ -175,11 +180,11 @@ impl SortWorkload {
             Block::new(0..1, subtask * each..(subtask + 1) * each)
         };
         let (of, each) = (self.clone(), UNITS * ranks);
-        let splitters = self.row::<f32>(SPLITTERS, self.splitters.len() as u64);
+        let splitters = self.row::<T>(SPLITTERS, self.splitters.len() as u64);
         let accesses = (
-            self.row::<f32>(KEYS, self.numbers).read(band.clone()),
+            self.row::<T>(KEYS, self.numbers).read(band.clone()),
             splitters.read(move |_| splitters.whole()),
-            (self.row::<f32>(RUNS, self.numbers).write(band).full())
+            (self.row::<T>(RUNS, self.numbers).write(band).full())
                 .cut(move |subtask| of.runs(subtask)),
             (self.row::<u64>(COUNTS, bands * each).write(counts).full()).cut(move |subtask| {
                 (0..=UNITS)
@@ -187,17 +192,12 @@ impl SortWorkload {
                     .collect()
             }),
         );
-        type Views<'a> = (
-            View<'a, f32>,
-            View<'a, f32>,
-            ViewMut<'a, f32>,
-            ViewMut<'a, u64>,
-        );
-        let function = |_, (keys, splitters, mut run, mut counts): Views| {
+        let function = |_, views: Views<T>| {
+            let (keys, splitters, mut run, mut counts) = views;
             let first = (run.block().columns.start - keys.block().columns.start) as usize;
             let run = run.slice();
             run.copy_from_slice(&keys.slice()[first..first + run.len()]);
-            radsort::sort_by_key(run, key);
+            radsort::sort_by_key(run, T::key);
             let mut begin = 0;
             let ends = splitters
                 .slice()
@@ -213,7 +213,7 @@ impl SortWorkload {
         let task = ProgramTask::new("sort-runs", bands, accesses, function);
         task.cost(move |subtask| {
             let Range { start, end } = of.band(subtask);
-            cost(end - start)
+            cost::<T>(end - start)
         })
     }
 
@@ -257,11 +257,11 @@ impl SortWorkload {
                 .collect()
         };
         let accesses = (
-            self.row::<f32>(RUNS, self.numbers).gather(regions),
-            (self.row::<f32>(RESULT, self.numbers).write(written).full()).cut(cuts),
+            self.row::<T>(RUNS, self.numbers).gather(regions),
+            (self.row::<T>(RESULT, self.numbers).write(written).full()).cut(cuts),
         );
         let (counts, of) = (Arc::clone(&counts), ranked);
-        let function = move |unit: Unit, (regions, mut to): (Gathered<f32>, ViewMut<f32>)| {
+        let function = move |unit: Unit, (regions, mut to): (Gathered<T>, ViewMut<T>)| {
             let ranks = ranks(unit.subtask);
             let rank = ranks.start + unit.number as usize;
             let mut at = 0;
@@ -272,17 +272,17 @@ impl SortWorkload {
                 at += from.len();
             }
             // Faster than to merge so many runs.
-            radsort::sort_by_key(to.slice(), key);
+            radsort::sort_by_key(to.slice(), T::key);
         };
         let task = ProgramTask::new("sort-ranks", self.bands(), accesses, function);
         task.cost(move |subtask| {
             let place = of.place(ranks(subtask));
-            cost(place.end - place.start)
+            cost::<T>(place.end - place.start)
         })
     }
 }
 
-impl ClusterWorkload for SortWorkload {
+impl<T: Sorted> ClusterWorkload for SortWorkload<T> {
     fn name(&self) -> &'static str {
         "sort"
     }
@@ -296,7 +296,7 @@ impl ClusterWorkload for SortWorkload {
         };
         let cuts = (0..bands).map(|band| self.band(band).start);
         let layout = Layout::Columns(cuts.chain([self.numbers]).collect());
-        let numbers = self.row::<f32>(KEYS, self.numbers).extent();
+        let numbers = self.row::<T>(KEYS, self.numbers).extent();
         vec![
             NewSpace {
                 extent: numbers,
@@ -304,7 +304,7 @@ impl ClusterWorkload for SortWorkload {
             },
             empty(numbers),
             NewSpace {
-                extent: self.row::<f32>(SPLITTERS, ranks - 1).extent(),
+                extent: self.row::<T>(SPLITTERS, ranks - 1).extent(),
                 contents: Some(Contents::everywhere(Arc::new(move |block, bytes| {
                     let some = block.columns.start as usize..block.columns.end as usize;
                     bytes.copy_from_slice(bytemuck::cast_slice(&splitters[some]));
@@ -351,37 +351,40 @@ impl ClusterWorkload for SortWorkload {
     }
 
     fn check(&self) -> Check<'_> {
-        let compare = |spaces: &[&[u8]], _| compare(self.numbers, &self.keys, spaces[0]);
+        let compare = |spaces: &[&[u8]], _| compare::<T>(1, self.numbers, &self.keys, spaces[0]);
         Check::Whole(vec![RESULT], Box::new(compare))
     }
 }
 
-/// Sorts numbers, a row of which `keys` makes: one machine by itself in one subtask, which all
-/// workers share.
-pub fn sort(numbers: u64, keys: Fill) -> Operation {
-    let samples: OnceLock<Result<SortSamples, FillError>> = OnceLock::new();
+/// Sorts rows of numbers, which `keys` makes: one machine by itself in one subtask, which all
+/// workers share. Nodes sort one row.
+pub fn sort<T: Sorted>(rows: u64, numbers: u64, keys: Fill) -> Operation {
+    let samples: OnceLock<Result<SortSamples<T>, FillError>> = OnceLock::new();
     Operation {
-        title: format!("{numbers} numbers"),
+        title: match rows {
+            1 => format!("{numbers} numbers"),
+            rows => format!("{rows} rows of {numbers} numbers"),
+        },
         fp64: false,
-        bytes: 8 * u128::from(numbers),
+        bytes: 2 * size_of::<T>() as u128 * u128::from(rows) * u128::from(numbers),
         dense: None,
         hosts_only: true,
         outputs: vec![RESULT],
         make: Box::new(move |place, tile| {
-            let Some(fit) = place.several(tile) else {
+            let Some(fit) = place.several(tile).filter(|_| rows == 1) else {
                 return Ok(Placed {
-                    workload: Arc::new(sort_alone(numbers, &keys)),
+                    workload: Arc::new(sort_alone::<T>(rows, numbers, &keys)),
                     parts: String::new(),
                     tile: numbers,
                 });
             };
-            let sampled = || SortSamples::of(numbers, SortSamples::MOST_BANDS, keys.clone());
+            let sampled = || SortSamples::of(numbers, MOST_BANDS, keys.clone());
             let samples = samples
                 .get_or_init(sampled)
                 .as_ref()
                 .map_err(Clone::clone)?;
-            let least = SortSamples::least_tile(numbers);
-            let suits = || SortSamples::tile(numbers, &fit);
+            let least = least_tile(numbers);
+            let suits = || usual_tile(numbers, &fit);
             let tile = tile.unwrap_or_else(suits).max(least).min(numbers);
             let parts = format!("{tile} a subtask");
             Ok(Placed::new(samples.workload(tile), parts, tile))
@@ -390,28 +393,29 @@ pub fn sort(numbers: u64, keys: Fill) -> Operation {
 }
 
 /// All numbers in one subtask.
-pub fn sort_alone(numbers: u64, keys: &Fill) -> Program {
+pub fn sort_alone<T: Sorted>(rows: u64, numbers: u64, keys: &Fill) -> Program {
     let mut program = Program::new("sort");
-    let extent = Space::<f32>::at(KEYS, 1, numbers).extent();
+    let extent = Space::<T>::at(KEYS, rows, numbers).extent();
     let given = Contents::placed(Placement::Rows, Arc::clone(keys));
-    program.add_space(extent, "f32", Some(given));
-    let result = program.add_space(extent, "f32", None);
+    let name = T::PRECISION.name();
+    program.add_space(extent, name, Some(given));
+    let result = program.add_space(extent, name, None);
     program.set_result_number(result);
-    let sort = Sort { numbers };
+    let sort = Sort { rows, numbers };
     let uses = move |_| Uses {
         reads: vec![(KEYS, extent.whole())],
         writes: vec![(RESULT, extent.whole())],
-        cost: sort.cost(),
+        cost: sort.cost::<T>(),
     };
     let launch = move |_| SubtaskLaunch {
-        codelet: Arc::new(Sort::codelet()),
+        codelet: Arc::new(Sort::codelet::<T>()),
         units: 0..sort.units(),
         values: sort.values().map(SubtaskValue::from).to_vec(),
     };
     program.add_task(CodeletTask::new("sort", 1, uses, launch));
     let keys = Arc::clone(keys);
     program.set_compare_whole(vec![RESULT], move |spaces, _| {
-        compare(numbers, &keys, spaces[0])
+        compare::<T>(rows, numbers, &keys, spaces[0])
     });
     program
 }
@@ -419,23 +423,27 @@ pub fn sort_alone(numbers: u64, keys: &Fill) -> Program {
 /// Numbers that are read at once for a comparison.
 const READ: u64 = 1 << 22;
 
-/// Checks that numbers are sorted, and are the given ones.
-fn compare(numbers: u64, keys: &Fill, bytes: &[u8]) -> Checked {
+/// Checks that the numbers of each row are sorted, and are the given ones.
+fn compare<T: Sorted>(rows: u64, numbers: u64, keys: &Fill, bytes: &[u8]) -> Checked {
     let mut checked = Checked::default();
-    let sorted = bytes.as_chunks().0.iter().map(|of| f32::from_ne_bytes(*of));
-    let (mut found, mut before) = (MultisetHash::default(), f32::NEG_INFINITY);
-    for number in sorted {
-        found.add(number.to_bits().into());
-        checked.exactly(ascends(before, number));
-        before = number;
-    }
-    let mut given = MultisetHash::default();
-    for begin in (0..numbers).step_by(READ as usize) {
-        let part = Block::new(0..1, begin..(begin + READ).min(numbers));
-        let mut some = vec![0; 4 * part.elements() as usize];
-        Contents::again(keys, &part, &mut some);
-        let some = some.as_chunks().0.iter();
-        some.for_each(|key| given.add(u32::from_ne_bytes(*key).into()));
+    let (mut found, mut given) = (MultisetHash::default(), MultisetHash::default());
+    let sorted: Vec<T> = bytemuck::pod_collect_to_vec(bytes);
+    for (row, sorted) in (0..rows).zip(sorted.chunks(numbers as usize)) {
+        let mut before = None;
+        for number in sorted {
+            // The row counts, too: numbers stay in theirs.
+            found.add(number.bits() ^ row.rotate_right(16));
+            let next = (*number).into();
+            checked.exactly(before.is_none_or(|before| ascends(before, next)));
+            before = Some(next);
+        }
+        for begin in (0..numbers).step_by(READ as usize) {
+            let part = Block::new(row..row + 1, begin..(begin + READ).min(numbers));
+            let mut some = vec![T::zeroed(); part.elements() as usize];
+            Contents::again(keys, &part, bytemuck::cast_slice_mut(&mut some));
+            let some = some.iter();
+            some.for_each(|key| given.add(key.bits() ^ row.rotate_right(16)));
+        }
     }
     if found != given {
         // Nobody knows which.
