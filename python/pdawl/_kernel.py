@@ -104,6 +104,8 @@ def _buffer(name: str, kind: str, usage: str, argument: Any) -> np.ndarray:
     wanted = _TYPES.get(kind) or _TYPES.get(kind.rstrip("0123456789"))
     if wanted is not None and array.dtype != np.dtype(wanted):
         raise TypeError(f"{name} has dtype {array.dtype}, and the kernel takes {np.dtype(wanted)}")
+    if usage == "reads" and not array.flags.c_contiguous:
+        array = np.ascontiguousarray(array)
     if not array.flags.c_contiguous:
         raise ValueError(f"{name} is not contiguous in C's order; give numpy.ascontiguousarray({name})")
     if usage != "reads" and not array.flags.writeable:

@@ -141,6 +141,14 @@ class Session:
         `superstep` steps are between two barriers; with "auto" as many as were fastest in
         earlier runs, or as the machine's file predicts to be.
         """
+        grid = _arrays.array("grid", grid)
+        if grid.flags.f_contiguous and not grid.flags.c_contiguous:
+            # The same grid with its axes in the other order, and so are the neighbours.
+            grid = grid.T
+            if coefficients is not None and len(coefficients) > 4:
+                # Those along x and, in 3-D, z, or, in 2-D, y.
+                *before, a, b, c, d = coefficients
+                coefficients = [*before, c, d, a, b]
         grid = _arrays.checked("grid", grid, ("float32", "float64"), True)
         options = {
             "steps": steps,
@@ -197,11 +205,23 @@ class Session:
         (array, run), pivots = self._session.lu(a, _options(options))
         return Factors(array.reshape(a.shape), pivots, run)
 
-    def fft2(self, a: Any, **options: Unpack[Options]) -> Result:
-        """The Fourier transform of a matrix of complex64, as `numpy.fft.fft2`."""
-        a = _complex("a", a)
-        array, run = self._session.fft2(a, _options(options))
-        return Result(array.reshape(a.shape), run)
+    def fft2(
+        self, a: Any, axes: tuple[int, int] = (-2, -1), **options: Unpack[Options]
+    ) -> Result:
+        """The Fourier transform of an array of complex64 or float32 over two axes, as
+        `numpy.fft.fft2`. Of several matrices, each is a run, and the result has the last one's."""
+        a = _arrays.checked("a", a, ("float32", "complex64"))
+        if a.ndim < 2 or a.size == 0:
+            raise ValueError(f"a has the shape {a.shape}; a transform is of two axes with numbers")
+        last = np.moveaxis(a, axes, (-2, -1))
+        matrices = np.ascontiguousarray(last, np.complex64).reshape(-1, *last.shape[-2:])
+        found = np.empty(matrices.shape, np.complex64)
+        for matrix, into in zip(matrices, found):
+            array, run = self._session.fft2(matrix, _options(options))
+            into[:] = array.reshape(matrix.shape)
+        if len(matrices) == 1:
+            found = array
+        return Result(np.moveaxis(found.reshape(last.shape), (-2, -1), axes), run)
 
     def sort(
         self, numbers: Any, axis: int | None = -1, **options: Unpack[Options]
@@ -321,9 +341,9 @@ def lu(a: Any, **options: Unpack[Options]) -> Factors:
     return _this_machine().lu(a, **options)
 
 
-def fft2(a: Any, **options: Unpack[Options]) -> Result:
+def fft2(a: Any, axes: tuple[int, int] = (-2, -1), **options: Unpack[Options]) -> Result:
     """`Session.fft2` on all devices of this machine."""
-    return _this_machine().fft2(a, **options)
+    return _this_machine().fft2(a, axes, **options)
 
 
 def sort(numbers: Any, axis: int | None = -1, **options: Unpack[Options]) -> Result:

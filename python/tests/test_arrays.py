@@ -51,6 +51,12 @@ def test_transforms_and_sorts_are_right(session):
     found = session.fft2(a)
     assert found.array.dtype == np.complex64
     np.testing.assert_allclose(found, np.fft.fft2(a.astype("c16")), rtol=0, atol=1e-3)
+    for other in (a.T, random((3, 8, 10), "f4"), random((2, 3, 4, 5), "f4")):
+        for axes in ((-2, -1), (0, 1), (-1, 0)):
+            right = np.fft.fft2(other.astype("c16"), axes=axes)
+            np.testing.assert_allclose(session.fft2(other, axes), right, rtol=0, atol=1e-3)
+    with pytest.raises(ValueError, match="two axes"):
+        session.fft2(a[0])
     for dtype in ("f4", "f8"):
         numbers = random(100_001, dtype)
         np.testing.assert_array_equal(session.sort(numbers, verify=True), np.sort(numbers))

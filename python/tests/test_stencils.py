@@ -147,3 +147,14 @@ def test_a_forked_process_computes_with_threads_of_its_own():
     hangs = child.is_alive()
     child.kill()
     assert not hangs and child.exitcode == 0
+
+
+@pytest.mark.parametrize("shape", [(30, 40), (12, 14, 20)])
+def test_grids_in_fortrans_order_are_taken(session, shape):
+    grid = np.random.default_rng(1).random(shape)
+    coefficients = list(0.05 * np.arange(1, 2 + 2 * len(shape)))
+    for chosen in (None, coefficients):
+        turned, right = np.asfortranarray(grid), grid.copy()
+        session.stencil(turned, steps=5, coefficients=chosen)
+        session.stencil(right, steps=5, coefficients=chosen)
+        np.testing.assert_allclose(turned, right, rtol=1e-12)

@@ -191,7 +191,8 @@ impl<'a> StencilRun<'a> {
     }
 
     /// A coefficient of each point of the neighbourhood instead of the mean: of the point
-    /// itself, its left, right, upper and lower neighbour, and in 3-D those before and behind.
+    /// itself, of those in the rows before and after it, in the columns before and after it, and
+    /// in 3-D in the planes before and after it.
     pub fn coefficients(self, coefficients: &[f64]) -> Self {
         Self {
             coefficients: Some(coefficients.to_vec()),
