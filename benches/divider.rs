@@ -8,26 +8,34 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use divider_traces::Trace;
+use pdawl_core::balance::Strategy;
 use pdawl_core::balance::divider::{Divider, Options};
 
 /// Prints how 1,000 loops are divided.
 fn traces() {
-    let mut reached: [Vec<f64>; 4] = Default::default();
+    let mut reached: [Vec<f64>; 5] = Default::default();
     let mut behind = 0;
     for seed in 0..1000 {
         let trace = Trace::drawn(seed);
         let all = trace.rules().map(|mut rule| trace.of_oracle(&mut *rule));
         behind += u32::from(all[1..].iter().any(|other| all[0] < 0.99 * other));
-        for (rule, of_oracle) in reached.iter_mut().zip(all) {
+        let dawl = trace.of_oracle(&mut *trace.balanced(&Strategy::Dawl));
+        for (rule, of_oracle) in reached.iter_mut().zip(all.into_iter().chain([dawl])) {
             rule.push(of_oracle);
         }
     }
     println!(
         "of the oracle's speed, from the fifth step after the start and each change, simulated:"
     );
-    for (name, mut of_oracle) in ["divider", "equal shares", "OpenMM's rule", "HGuided"]
-        .into_iter()
-        .zip(reached)
+    for (name, mut of_oracle) in [
+        "divider",
+        "equal shares",
+        "OpenMM's rule",
+        "HGuided",
+        "DAWL",
+    ]
+    .into_iter()
+    .zip(reached)
     {
         of_oracle.sort_by(f64::total_cmp);
         let mean = of_oracle.iter().sum::<f64>() / 1000.0;
