@@ -1,5 +1,5 @@
 /* Two threads of OpenMP, of which the second works twice as long on each unit:
- * cc -fopenmp openmp.c $(pkg-config --cflags --libs pdawl) */
+ * cc -fopenmp openmp.c $(pkg-config --cflags --libs pdawl) -lm */
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
