@@ -169,7 +169,7 @@ check-python:
 		cp $(BUILT_DEV)/$(LAYER) $(PYTHON_PACKAGE)/pdawl/; \
 		PYTHONPATH=$(abspath $(PYTHON_PACKAGE)) $(PYTHON_VENV)/bin/python -m pytest -q; \
 	else echo "SKIPPED: the Python package, as $(PYTHON) -m venv and pip cannot make an" \
-		"environment with maturin, NumPy, SciPy, pandas and pytest"; fi
+		"environment with maturin, mypy, NumPy, SciPy, pandas and pytest"; fi
 
 # The code of the notebooks, without Jupyter, on that package.
 check-notebooks: check-python

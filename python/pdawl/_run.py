@@ -6,7 +6,7 @@ import html
 import json
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import TYPE_CHECKING, Any, Iterator, Sequence
 
 import numpy as np
 
@@ -153,8 +153,12 @@ class Result(Run, np.lib.mixins.NDArrayOperatorsMixin):
         return found.copy() if copy and not other else found
 
     def __array_ufunc__(self, function: np.ufunc, method: str, *given: Any, **options: Any) -> Any:
-        arrays = (one.array if isinstance(one, Result) else one for one in given)
-        return getattr(function, method)(*arrays, **options)
+        def arrays(of: Sequence[Any]) -> tuple[Any, ...]:
+            return tuple(one.array if isinstance(one, Result) else one for one in of)
+
+        if "out" in options:
+            options["out"] = arrays(options["out"])
+        return getattr(function, method)(*arrays(given), **options)
 
     def __getitem__(self, which: Any) -> Any:
         return self.array[which]

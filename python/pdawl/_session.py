@@ -215,13 +215,9 @@ class Session:
             raise ValueError(f"a has the shape {a.shape}; a transform is of two axes with numbers")
         last = np.moveaxis(a, axes, (-2, -1))
         matrices = np.ascontiguousarray(last, np.complex64).reshape(-1, *last.shape[-2:])
-        found = np.empty(matrices.shape, np.complex64)
-        for matrix, into in zip(matrices, found):
-            array, run = self._session.fft2(matrix, _options(options))
-            into[:] = array.reshape(matrix.shape)
-        if len(matrices) == 1:
-            found = array
-        return Result(np.moveaxis(found.reshape(last.shape), (-2, -1), axes), run)
+        ran = [self._session.fft2(matrix, _options(options)) for matrix in matrices]
+        found = ran[0][0] if len(ran) == 1 else np.stack([array for array, _ in ran])
+        return Result(np.moveaxis(found.reshape(last.shape), (-2, -1), axes), ran[-1][1])
 
     def sort(
         self, numbers: Any, axis: int | None = -1, **options: Unpack[Options]

@@ -7,7 +7,7 @@ use pdawl::divider::{Divider as Core, DividerError, Options};
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyRange, PyString, PyTuple, PyType};
+use pyo3::types::{PyList, PyRange, PyRangeMethods, PyString, PyTuple, PyType};
 
 use crate::caller::method;
 
@@ -107,6 +107,11 @@ impl Divider {
                 divider.next_by(&plan.extract::<Vec<f64>>()?)
             }
             (None, Some(units)) => {
+                if units.step()? != 1 {
+                    return Err(PyValueError::new_err(
+                        "units: a range of every unit is needed",
+                    ));
+                }
                 let bound = |name| units.getattr(name)?.extract::<u64>();
                 divider.next_of(bound(intern!(py, "start"))?..bound(intern!(py, "stop"))?)
             }

@@ -91,6 +91,11 @@ def test_a_result_is_an_array(session):
     np.testing.assert_allclose(lower @ lower.T - product, 0, atol=1e-9)
     np.testing.assert_array_equal(product[3], product.array[3])
     assert isinstance(product + 1, np.ndarray) and np.max(product) == product.array.max()
+    added = product.array + 1
+    np.add(product, 1, out=product)
+    np.testing.assert_array_equal(product, added)
+    product -= 1
+    product = session.matmul(a, a.T)
     np.testing.assert_allclose(session.spmv(scipy.sparse.csr_array(a), product[0]), a @ product[0])
 
 

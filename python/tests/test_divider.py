@@ -94,6 +94,8 @@ def test_balancers_decide():
         (lambda: pdawl.Divider(10, 2).take(2), "no part 2"),
         (lambda: pdawl.Divider(10, 2).done(0, 1.0), "take"),
         (lambda: pdawl.Divider(10, 2).next(range(5, 20)), "outside"),
+        (lambda: pdawl.Divider(10, 2).next(range(0, 10, 2)), "every unit"),
+        (lambda: pdawl.Divider(2**60, 2), "units"),
         (lambda: pdawl.Divider.from_json("{}"), "no state"),
     ],
 )

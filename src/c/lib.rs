@@ -266,7 +266,6 @@ macro_rules! functions {
         pub unsafe extern "C" fn $name(divider: *const Shared $(, $argument: $of)*) -> $answer {
             tried($failed, || {
                 // SAFETY: as the caller says.
-                #[allow(unused_unsafe, reason = "not every body has pointers")]
                 unsafe {
                     let mut locked = locked(divider)?;
                     let $state = &mut *locked;

@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use pdawl_api::cluster::space::{Block, Extent};
+use pdawl_api::codelet::Element;
 use pdawl_api::spread::NamedSpread;
 use pdawl_api::verify::Checked;
 use pdawl_api::workload::cluster::{
-    ClusterWorkload, Fill, SortWorkload, generated,
+    ClusterWorkload, Fill, SortWorkload, generated, generated_as,
     program::{Program, ProgramTask},
 };
 
@@ -54,7 +55,14 @@ fn sorts(seed: u64) -> Vec<(Arc<dyn ClusterWorkload>, u64)> {
             Ok(())
         })
     };
+    let extent = Extent {
+        rows: 1,
+        columns: 2000,
+        element: 8,
+    };
+    let doubles = SortWorkload::<f64>::new(2000, 300, generated_as(Element::F64, extent, seed));
     vec![
+        (Arc::new(doubles.expect("they are generated")), 300),
         sort(3001, 400, numbers(3001, seed)),
         sort(50, 20, awkward),
         sort(1700, 300, few(1)),

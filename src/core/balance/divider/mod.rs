@@ -155,7 +155,8 @@ impl Divider {
     /// computes it now, in the same step.
     ///
     /// # Errors
-    /// When no step has begun, or seconds are none. Nothing is learned then, and no part lost.
+    /// When no step has begun, or seconds are none: nothing is learned then, and no part lost. The
+    /// step has ended when limits leave no room for what lost parts had, or all are lost.
     pub fn took(
         &mut self,
         seconds: &[Option<f64>],

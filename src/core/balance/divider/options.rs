@@ -6,6 +6,8 @@ use super::DividerError;
 
 /// A step that ends this part of it sooner is worth other ranges.
 const HYSTERESIS: f64 = 0.01;
+/// Most units: a double counts them all.
+const MOST_UNITS: u64 = 1 << 53;
 /// Most work of all units: sums of it stay exact enough.
 const MOST_WORK: f64 = 1e100;
 
@@ -74,6 +76,10 @@ impl Options {
         let wrong = |option, why: String| Err(DividerError::Option { option, why });
         if self.parts == 0 || self.parts > 1 << 20 {
             return wrong("parts", format!("{} is outside 1 to 2^20", self.parts));
+        }
+        if self.units > MOST_UNITS {
+            let why = format!("{} is above 2^53, up to which shares are exact", self.units);
+            return wrong("units", why);
         }
         if self.granularity == 0 {
             return wrong("granularity", "0 is below 1".to_owned());

@@ -102,6 +102,13 @@ impl State {
         if self.version != VERSION {
             return Err("its version is another one");
         }
+        // Far more than anyone counts, and far from where counters end.
+        let changes = self.parts.iter().filter_map(|part| part.changed);
+        let counts = [self.steps, self.moved, self.moves.0];
+        let mut counts = counts.into_iter().chain(changes.map(|(step, _)| step));
+        if counts.any(|count| count > 1 << 62) {
+            return Err("its steps or moves are too many");
+        }
         if self.parts.len() != parts || !matches!(self.ranges.len(), n if n == 0 || n == parts) {
             return Err("its parts are not as many as the options say");
         }

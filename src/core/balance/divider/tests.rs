@@ -220,6 +220,7 @@ fn what_is_wrong_is_named() {
     for (change, named) in [
         (|options: &mut Options| options.parts = 0) as fn(&mut Options),
         |options| options.granularity = 0,
+        |options| options.units = u64::MAX,
         |options| options.limits = vec![None],
         |options| options.weights = vec![1.0; 11],
         |options| options.weights = vec![-1.0; 10],
@@ -232,6 +233,7 @@ fn what_is_wrong_is_named() {
     .zip([
         "parts",
         "granularity",
+        "units",
         "limits",
         "weights",
         "weights",

@@ -90,9 +90,8 @@ impl Divider {
                 part.words(noise)
             );
             let limit = state.options.limits.get(number).copied().flatten();
-            if limit
-                .is_some_and(|limit| self.measure.size(&range) + state.options.granularity > limit)
-            {
+            let more = (self.measure.size(&range)).saturating_add(state.options.granularity);
+            if limit.is_some_and(|limit| more > limit) {
                 text.push_str("; its limit allows no more");
             }
         }

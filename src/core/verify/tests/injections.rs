@@ -515,6 +515,20 @@ fn number_by_number(
     }
 }
 
+#[test]
+fn sorted_numbers_stay_in_their_rows() {
+    let keys = vec![3.0, 1.0, 2.0, 6.0, 5.0, 4.0];
+    let workload = sort_alone::<f32>(2, 3, &filled(keys, 3, 4));
+    assert!(is_accepted(&workload, &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
+    for wrong in [
+        [1.0, 2.0, 4.0, 3.0, 5.0, 6.0],
+        [4.0, 5.0, 6.0, 1.0, 2.0, 3.0],
+        [1.0, 3.0, 2.0, 4.0, 5.0, 6.0],
+    ] {
+        assert!(!is_accepted(&workload, &wrong), "{wrong:?}");
+    }
+}
+
 fn sort(seed: u64) -> Case<'static> {
     let mut random = Rng::with_seed(seed);
     let side = random.usize(16..49);

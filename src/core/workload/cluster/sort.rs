@@ -427,13 +427,14 @@ const READ: u64 = 1 << 22;
 fn compare<T: Sorted>(rows: u64, numbers: u64, keys: &Fill, bytes: &[u8]) -> Checked {
     let mut checked = Checked::default();
     let (mut found, mut given) = (MultisetHash::default(), MultisetHash::default());
-    let sorted: Vec<T> = bytemuck::pod_collect_to_vec(bytes);
-    for (row, sorted) in (0..rows).zip(sorted.chunks(numbers as usize)) {
+    let row_bytes = numbers as usize * size_of::<T>();
+    for (row, sorted) in (0..rows).zip(bytes.chunks(row_bytes)) {
         let mut before = None;
-        for number in sorted {
+        for number in sorted.chunks_exact(size_of::<T>()) {
+            let number: T = bytemuck::pod_read_unaligned(number);
             // The row counts, too: numbers stay in theirs.
             found.add(number.bits() ^ row.rotate_right(16));
-            let next = (*number).into();
+            let next = number.into();
             checked.exactly(before.is_none_or(|before| ascends(before, next)));
             before = Some(next);
         }
