@@ -113,10 +113,10 @@ pub mod session {
     pub use pdawl_api::runtime::RuntimeError;
     pub use pdawl_api::session::{
         AnyData, ArrayResult, ArrayRun, ClusterOptions, Complex, Data, DenseMatrix, DeviceOptions,
-        Error, Factor, Factors, FaultError, FaultSpec, GraphRun, Grid, GridMut, GridNumbers,
-        Kernel, KernelRun, NamedMachine, NodeRun, Nodes, Number, Placed, ProgramResults,
-        ResultError, Results, Run, Sample, Session, Sorted, SparseMatrix, Stage, StencilRun, Stop,
-        Task, TaskData, TaskGraphBuilder, UnfitFault, bf16, f16,
+        Error, Factor, Factors, FaultError, FaultSpec, GpuBytes, GraphRun, Grid, GridMut,
+        GridNumbers, Kernel, KernelRun, NamedMachine, NodeRun, Nodes, Number, Placed,
+        ProgramResults, ResultError, Results, Run, Sample, Session, Sorted, SparseMatrix, Stage,
+        StencilRun, Stop, Task, TaskData, TaskGraphBuilder, UnfitFault, bf16, f16,
     };
     pub use pdawl_api::trace::gantt::Chart;
     pub use pdawl_api::trace::{Span, Trace};

@@ -127,10 +127,12 @@ class Matrix:
 
     Its values stay in the array of the SciPy matrix, which must not be changed while this object
     lives; its column numbers and row pointers are copied. Devices with memory of their own keep
-    their part from one product to the next.
+    their part from one product to the next. A CuPy matrix passes the host once.
     """
 
     def __init__(self, matrix: Any) -> None:
+        if type(matrix).__module__.startswith("cupyx."):
+            matrix = matrix.get()
         name = type(matrix).__name__
         if getattr(matrix, "format", None) != "csr":
             remedy = "matrix.tocsr()" if hasattr(matrix, "tocsr") else "scipy.sparse.csr_array(...)"

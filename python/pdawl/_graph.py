@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Callable, Sequence
 
 import numpy as np
 
-from . import _arrays
+from . import _arrays, _gpu
 from ._run import Run
 
 if TYPE_CHECKING:
@@ -29,14 +29,22 @@ class Graph:
 
     def __init__(self, session: Session) -> None:
         self._session = session
-        self._data: list[tuple[str, int, bytes | None, bool]] = []
+        self._data: list[tuple[str, int, np.ndarray | None, bool]] = []
+        self._on_gpu: dict[str, Any] = {}
         self._of: list[Data] = []
         self._tasks: list[dict[str, Any]] = []
 
     def given(self, name: str, array: Any) -> Data:
-        """A datum with the contents of an array, which are copied."""
+        """A datum with the contents of an array, which are copied. An array on a GPU is read when
+        the graph runs, on GPUs alone, and the results are of its kind."""
+        on_gpu = _gpu.found(name, array)
+        if on_gpu is not None:
+            data = self._add(name, on_gpu.shape, on_gpu.dtype, None, False)
+            self._on_gpu[str(data.number)] = on_gpu.given
+            return data
         array = _arrays.array(name, array)
-        return self._add(name, array.shape, array.dtype, array.tobytes(), False)
+        contents = np.array(array, order="C").reshape(-1).view(np.uint8)
+        return self._add(name, array.shape, array.dtype, contents, False)
 
     def between(self, name: str, shape: Any, dtype: Any = np.float64) -> Data:
         """A datum that a task makes for other tasks."""
@@ -46,7 +54,7 @@ class Graph:
         """A datum that a task makes, and that the run returns."""
         return self._add(name, shape, dtype, None, True)
 
-    def _add(self, name: str, shape: Any, dtype: Any, given: bytes | None, wanted: bool) -> Data:
+    def _add(self, name: str, shape: Any, dtype: Any, given: np.ndarray | None, wanted: bool) -> Data:
         shape = tuple(shape) if isinstance(shape, Sequence) else (int(shape),)
         data = Data(len(self._of), shape, _arrays.stored(f"datum {name}", np.dtype(dtype)))
         if data.nbytes == 0:
@@ -95,15 +103,27 @@ class Graph:
 
     def run(self, policy: Any = "locality", *, gpu_memory: int | None = None) -> GraphRun:
         """Runs all tasks. `policy` is a name, as in `pdawl run dag --policy`, or a `Policy`."""
-        run, results, took = self._session._session.graph(
-            self._data, self._tasks, policy, gpu_memory
-        )
+        session, data = self._session, self._data
+        lent = _gpu.Lent(session, self._on_gpu)
+        if lent:
+            for task in self._tasks:
+                if task["kernel"] is None:
+                    raise TypeError(
+                        f"task {task['name']} has no kernel, and data are on a GPU; give it one, "
+                        "or give the data in the host's memory"
+                    )
+            session, data = lent.session, list(data)
+            for number, array in lent.given.items():
+                name, bytes, _, wanted = data[int(number)]
+                data[int(number)] = (name, bytes, array.reshape(-1).view(np.uint8), wanted)
+        run, results, took = session._session.graph(data, self._tasks, policy, gpu_memory)
         arrays = {
-            number: np.frombuffer(bytearray(contents), self._of[number].dtype)
+            number: contents.view(self._of[number].dtype).reshape(self._of[number].shape)
             for number, contents in results.items()
         }
-        of = {number: array.reshape(self._of[number].shape) for number, array in arrays.items()}
-        return GraphRun(run, of, took)
+        if lent:
+            arrays = {number: lent.returned(array) for number, array in arrays.items()}
+        return GraphRun(run, arrays, took)
 
 
 class GraphRun(Run):

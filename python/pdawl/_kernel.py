@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Sequence
 
 import numpy as np
 
-from . import _arrays
+from . import _arrays, _gpu
 from ._run import Run
 
 if TYPE_CHECKING:
@@ -68,6 +68,18 @@ class Kernel:
                 f"kernel {self.name} takes {len(parameters)} arguments ({names}), and "
                 f"{len(arguments)} are given"
             )
+        lent = _gpu.Lent(
+            self._session,
+            {name: of for of, (name, _, usage) in zip(arguments, parameters) if usage},
+            [name for name, _, usage in parameters if usage not in (None, "reads")],
+            # What several GPUs write is put together in the host's memory.
+            alone=True,
+        )
+        session = lent.session if lent else self._session
+        if lent:
+            arguments = tuple(
+                lent.given.get(name, of) for of, (name, _, _) in zip(arguments, parameters)
+            )
         given: list[bytes | tuple[str, np.ndarray]] = []
         elements = None
         sizes = self._kernel.element_bytes
@@ -83,11 +95,13 @@ class Kernel:
             if elements is None:
                 raise ValueError(f"kernel {self.name} writes no array; give `items`")
             items = elements
-        run = self._session._session.launch(
+        run = session._session.launch(
             self._kernel, _sizes("items", items),
             None if groups is None else _sizes("groups", groups), given, steps, gpu_memory, traced,
             self._unchecked,
         )
+        if lent:
+            lent.store()
         return Run(run)
 
 

@@ -66,6 +66,9 @@ class Divider:
     @staticmethod
     def from_json(text: str) -> Divider: ...
 
+def gpu_of(address: int, bytes: int) -> int:
+    """The GPU on which so many bytes are, from an address on, by CUDA's number."""
+
 class Matrix:
     def __init__(
         self,
@@ -97,12 +100,19 @@ class Kernel:
     def element_bytes(self) -> list[int | None]: ...
 
 _Answer = tuple[NDArray[Any], Run]
-_Ran = tuple[Run, dict[int, bytes], float | None]
+_Ran = tuple[Run, dict[int, NDArray[np.uint8]], float | None]
 
 class Session:
     def __init__(
-        self, devices: str | None, machine: str | None, gpu_memory: int | None
+        self,
+        devices: str | None,
+        machine: str | None,
+        gpu_memory: int | None,
+        arrays_on: int | None,
     ) -> None: ...
+    def memory(self, bytes: int) -> NDArray[np.uint8]: ...
+    def load(self, address: int, bytes: int) -> NDArray[np.uint8]: ...
+    def store(self, address: int, bytes: NDArray[np.uint8]) -> None: ...
     def works(self) -> bool: ...
     def devices_json(self) -> str: ...
     def notes(self) -> list[str]: ...
@@ -137,7 +147,7 @@ class Session:
     ) -> Run: ...
     def graph(
         self,
-        data: Sequence[tuple[str, int, bytes | None, bool]],
+        data: Sequence[tuple[str, int, NDArray[np.uint8] | None, bool]],
         tasks: Sequence[dict[str, Any]],
         policy: Any,
         gpu_memory: int | None,

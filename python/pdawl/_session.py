@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable, Literal, Sequence, TypedDict
 
 import numpy as np
 
-from . import _arrays, _pdawl
+from . import _arrays, _gpu, _pdawl
 from ._arrays import Matrix
 from ._graph import Graph, GraphRun
 from ._kernel import Kernel
@@ -69,10 +69,46 @@ class Session:
         machine: str | None,
         strategy: str | None,
         gpu_memory: int | None,
+        arrays_on: int | None = None,
     ) -> None:
-        self._session = _pdawl.Session(devices, machine, gpu_memory)
+        self._session = _pdawl.Session(devices, machine, gpu_memory, arrays_on)
+        self._gpu_memory = gpu_memory
+        self._is_on_gpu = arrays_on is not None
+        self._divided: Callable[[Session], None] | None = None
+        self._second: tuple[tuple[int, bool], Session] | None = None
         if strategy is not None:
             self.set_strategy(strategy)
+
+    def _beside(self, gpu: int, alone: bool) -> Session:
+        """A session on this one's GPUs, or that one alone, whose arrays are on one of them."""
+        if self._is_on_gpu:
+            return self
+        if self._second is None or self._second[0] != (gpu, alone):
+            names = [device["name"] for device in self.devices if device["runtime"] == "cuda"]
+            names = [name for name in names if name == f"cuda{gpu}"] or names if alone else names
+            if not names:
+                raise TypeError(
+                    "an array is on a GPU, and the session has none through CUDA; open a session "
+                    "with one, or give the array in the host's memory"
+                )
+            session = Session.__new__(Session)
+            session._open(",".join(names), None, None, self._gpu_memory, gpu)
+            if self._divided is not None:
+                self._divided(session)
+            self._second = (gpu, alone), session
+        return self._second[1]
+
+    def _divides(self, how: Callable[[Session], None]) -> None:
+        how(self)
+        self._divided = how
+        if self._second is not None:
+            how(self._second[1])
+
+    def _empty(self, length: int) -> np.ndarray:
+        """A vector for a result."""
+        if not self._is_on_gpu:
+            return np.empty(length)
+        return self._session.memory(8 * length).view(np.float64)
 
     @property
     def devices(self) -> list[dict[str, Any]]:
@@ -92,13 +128,14 @@ class Session:
     def set_strategy(self, strategy: str) -> None:
         """How steps are divided from now on: `dawl` (learned), `pdawl` (begun with the plan of the
         machine's cost model), `cpu`, `gpu`, `fixed:0.3`, `guided`."""
-        self._session.set_strategy(strategy)
+        self._divides(lambda session: session._session.set_strategy(strategy))
 
     def set_balancer(self, balancer: Callable[[dict[str, Any]], Balancer]) -> None:
         """Divides steps by a balancer of one's own from now on: a subclass of `Balancer`."""
         name = getattr(balancer, "__name__", type(balancer).__name__)
-        self._session.set_balancer(name, balancer)
+        self._divides(lambda session: session._session.set_balancer(name, balancer))
 
+    @_gpu.takes("matrix", "x", "out", changes=("out",))
     def spmv(self, matrix: Any, x: Any, out: np.ndarray | None = None) -> np.ndarray:
         """The product of a sparse matrix and a vector on all devices.
 
@@ -108,7 +145,7 @@ class Session:
         matrix = matrix if isinstance(matrix, Matrix) else Matrix(matrix)
         x = _arrays.checked("x", x, ("float64",))
         rows, columns = matrix.shape
-        y = np.empty(rows) if out is None else _arrays.checked("out", out, ("float64",), True)
+        y = self._empty(rows) if out is None else _arrays.checked("out", out, ("float64",), True)
         for name, vector, wanted, of in (("x", x, columns, "columns"), ("out", y, rows, "rows")):
             if vector.shape != (wanted,):
                 raise ValueError(
@@ -123,6 +160,7 @@ class Session:
         """Each device's fraction of the last product."""
         return self._session.spmv_shares()
 
+    @_gpu.takes("grid", changes=("grid",))
     def stencil(
         self,
         grid: Any,
@@ -162,6 +200,7 @@ class Session:
         }
         return Run(self._session.stencil(grid, options))
 
+    @_gpu.takes("a", "b")
     def matmul(self, a: Any, b: Any, **options: Unpack[Options]) -> Result:
         """The product of two matrices of the same type: float32, float64, or float16 or
         ml_dtypes' bfloat16, whose products are summed in float32.
@@ -191,6 +230,7 @@ class Session:
         array, run = self._session.matmul(a, b, bits, _options(options))
         return Result(array.reshape(a.shape[0], b.shape[1]), run)
 
+    @_gpu.takes("a")
     def cholesky(self, a: Any, **options: Unpack[Options]) -> Result:
         """The factor L of a symmetric positive definite matrix `a = L @ L.T`. Only the lower
         triangle of `a` is read."""
@@ -198,6 +238,7 @@ class Session:
         array, run = self._session.cholesky(a, _options(options))
         return Result(array.reshape(a.shape), run)
 
+    @_gpu.takes("a")
     def lu(self, a: Any, **options: Unpack[Options]) -> Factors:
         """The factors of a square matrix with partial pivoting, as `scipy.linalg.lu_factor`
         returns them: `scipy.linalg.lu_solve((f.lu, f.pivots), b)` solves with them."""

@@ -1,15 +1,16 @@
 //! Dense arrays: NumPy's as matrices of the session, and results as NumPy's arrays.
 
+use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use numpy::ndarray::Dimension;
+use numpy::ndarray::{ArrayView1, Dimension};
 use numpy::{
     Complex32, Element, PyArray, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArray,
     PyReadonlyArrayDyn, PyReadwriteArray, PyUntypedArray, PyUntypedArrayMethods,
 };
 use pdawl::matrix::Shared;
-use pdawl::session::{Complex, DenseMatrix, Error, Factor};
+use pdawl::session::{ArrayResult, Complex, DenseMatrix, Error, Factor, Factors, Number};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyMemoryView, PyWeakrefReference};
@@ -140,18 +141,47 @@ pub fn rows<'py, T: Element + 'static>(
     Ok((rows as u64, Lent(numbers, lent)))
 }
 
+/// Bytes that stay in NumPy's array.
+pub fn bytes(array: &Bound<'_, PyArray1<u8>>) -> PyResult<Shared<u8>> {
+    shared(NonNull::from(read("data", array)?.as_slice()?), array)
+}
+
 /// A flat array of a result's elements, which are not copied, and the run.
 pub type Answer = (Py<PyAny>, Run);
 
-pub fn answer<T: numpy::Element>(
+pub fn answer<T: Element + Clone + Send + Sync + 'static>(
     py: Python<'_>,
-    elements: Vec<T>,
+    elements: impl Into<Shared<T>>,
     run: pdawl::session::Run,
-) -> Answer {
-    (
-        PyArray1::from_vec(py, elements).into_any().unbind(),
-        Run(run),
-    )
+) -> PyResult<Answer> {
+    Ok((kept(py, elements.into())?.unbind(), Run(run)))
+}
+
+/// What keeps the elements of an array.
+#[pyclass(frozen)]
+struct Kept(#[allow(dead_code, reason = "it is kept")] Box<dyn Any + Send + Sync>);
+
+/// The factors and the exchanges of rows of an LU factorisation.
+pub type LuAnswer = (Answer, Py<PyArray1<i32>>);
+
+pub fn lu_answer<T: Element + Number>(
+    py: Python<'_>,
+    ArrayResult { result, run }: ArrayResult<Factors<T>>,
+) -> PyResult<LuAnswer> {
+    let pivots = PyArray1::from_vec(py, result.pivots).unbind();
+    Ok((answer(py, result.lu.into_shared(), run)?, pivots))
+}
+
+/// A flat array of elements, which stay where they are.
+pub fn kept<T: Element + Clone + Send + Sync + 'static>(
+    py: Python<'_>,
+    elements: Shared<T>,
+) -> PyResult<Bound<'_, PyAny>> {
+    let view = ArrayView1::from(&*elements);
+    let owner = Bound::new(py, Kept(Box::new(elements.clone())))?.into_any();
+    // SAFETY: the elements stay at their place as long as the container has them, and nobody else
+    // reads them.
+    Ok(unsafe { PyArray1::borrow_from_array(&view, owner) }.into_any())
 }
 
 /// The exception of matrices of unlike types.
@@ -162,10 +192,9 @@ pub fn unlike() -> PyErr {
 /// The same of complex numbers.
 pub fn complex_answer(
     py: Python<'_>,
-    matrix: DenseMatrix<Complex>,
-    run: pdawl::session::Run,
-) -> Answer {
-    let pairs = matrix.into_elements().into_iter();
+    ArrayResult { result, run }: ArrayResult<DenseMatrix<Complex>>,
+) -> PyResult<Answer> {
+    let pairs = result.into_elements().into_iter();
     let numbers = pairs.map(|[real, imaginary]| Complex32::new(real, imaginary));
-    answer(py, numbers.collect(), run)
+    answer(py, numbers.collect::<Vec<_>>(), run)
 }

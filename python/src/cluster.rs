@@ -1,11 +1,11 @@
 //! The nodes that a launcher has started.
 
-use numpy::{PyArray1, PyArrayDyn};
-use pdawl::session::{ArrayResult, ClusterOptions, Error, NodeRun, Nodes, Sorted};
+use numpy::PyArrayDyn;
+use pdawl::session::{ArrayResult, ClusterOptions, DenseMatrix, Error, NodeRun, Nodes, Sorted};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::arrays::{self, Answer, AnyMatrix, answer};
+use crate::arrays::{self, Answer, AnyMatrix, LuAnswer, answer, complex_answer, lu_answer};
 use crate::errors::exception;
 use crate::worker::Worker;
 
@@ -76,7 +76,10 @@ impl Cluster {
             ));
         };
         let computed = self.run(py, |nodes| run(nodes.matmul(&a.0, &b.0), tile, verify))?;
-        Ok(computed.map(|ArrayResult { result, run }| answer(py, result.into_elements(), run)))
+        let answer = |found: ArrayResult<DenseMatrix<f32>>| {
+            answer(py, found.result.into_shared(), found.run)
+        };
+        computed.map(answer).transpose()
     }
 
     /// The factors and the exchanges of rows.
@@ -86,26 +89,17 @@ impl Cluster {
         a: &Bound<'_, PyAny>,
         tile: Option<u32>,
         verify: bool,
-    ) -> PyResult<Option<(Answer, Py<PyArray1<i32>>)>> {
-        let pivots = |pivots| PyArray1::from_vec(py, pivots).unbind();
-        Ok(match AnyMatrix::of("a", a)? {
-            AnyMatrix::F32(a) => self
-                .run(py, |nodes| run(nodes.lu(&a.0), tile, verify))?
-                .map(|ArrayResult { result, run }| {
-                    (
-                        answer(py, result.lu.into_elements(), run),
-                        pivots(result.pivots),
-                    )
-                }),
-            AnyMatrix::F64(a) => self
-                .run(py, |nodes| run(nodes.lu(&a.0), tile, verify))?
-                .map(|ArrayResult { result, run }| {
-                    (
-                        answer(py, result.lu.into_elements(), run),
-                        pivots(result.pivots),
-                    )
-                }),
-        })
+    ) -> PyResult<Option<LuAnswer>> {
+        match AnyMatrix::of("a", a)? {
+            AnyMatrix::F32(a) => {
+                let computed = self.run(py, |nodes| run(nodes.lu(&a.0), tile, verify))?;
+                computed.map(|found| lu_answer(py, found)).transpose()
+            }
+            AnyMatrix::F64(a) => {
+                let computed = self.run(py, |nodes| run(nodes.lu(&a.0), tile, verify))?;
+                computed.map(|found| lu_answer(py, found)).transpose()
+            }
+        }
     }
 
     fn fft2(
@@ -117,7 +111,7 @@ impl Cluster {
     ) -> PyResult<Option<Answer>> {
         let a = arrays::complex("a", a)?;
         let computed = self.run(py, |nodes| run(nodes.fft2(&a.0), tile, verify))?;
-        Ok(computed.map(|ArrayResult { result, run }| arrays::complex_answer(py, result, run)))
+        computed.map(|found| complex_answer(py, found)).transpose()
     }
 
     fn sort(
@@ -159,7 +153,8 @@ impl Cluster {
     ) -> PyResult<Option<Answer>> {
         let (_, numbers) = arrays::rows(numbers)?;
         let computed = self.run(py, |nodes| run(nodes.sort(numbers.0), tile, verify))?;
-        Ok(computed.map(|ArrayResult { result, run }| answer(py, result, run)))
+        let answer = |found: ArrayResult<_>| answer(py, found.result, found.run);
+        computed.map(answer).transpose()
     }
 
     fn run<'a, R: Send + 'a>(

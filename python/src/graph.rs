@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use numpy::PyArray1;
 use pdawl::Session;
+use pdawl::matrix::Shared;
 use pdawl::session::{Data, Error, Task};
 use pdawl::task_set::{SETS, TILE, TaskSet};
 use pyo3::exceptions::PyValueError;
@@ -16,7 +18,10 @@ use crate::policy::PyPolicy;
 use crate::run::Run;
 
 /// A datum: its name, its bytes, its contents if it is given, and whether it is a result.
-pub type DataSpec = (String, usize, Option<Vec<u8>>, bool);
+pub type DataSpec<'py> = (String, usize, Option<Bound<'py, PyArray1<u8>>>, bool);
+
+/// The same whose contents are shared.
+pub type SharedSpec = (String, usize, Option<Shared<u8>>, bool);
 
 /// A task.
 #[derive(FromPyObject)]
@@ -37,7 +42,7 @@ pub struct TaskSpec {
 
 /// A graph as Python describes it.
 pub struct Spec {
-    pub data: Vec<DataSpec>,
+    pub data: Vec<SharedSpec>,
     pub tasks: Vec<TaskSpec>,
 }
 
@@ -47,8 +52,8 @@ pub enum Choice {
     Own(Py<PyAny>),
 }
 
-/// The run, the bytes of results, and the seconds that a policy of the user's took.
-pub type Ran = (Run, BTreeMap<usize, Vec<u8>>, Option<f64>);
+/// The run, the results, and the seconds that a policy of the user's took.
+pub type Ran = (Run, BTreeMap<usize, Shared<u8>>, Option<f64>);
 
 impl Choice {
     pub fn of(policy: &Bound<'_, PyAny>) -> Self {
@@ -93,7 +98,7 @@ impl Work {
             Self::Tasks(Spec { data, tasks }) => session.graph(|graph| {
                 for (name, bytes, given, result) in data {
                     made.push(match given {
-                        Some(given) => graph.given(&name, &given),
+                        Some(given) => graph.given_bytes(&name, given),
                         None if result => graph.result(&name, bytes),
                         None => graph.between(&name, bytes),
                     });
@@ -122,7 +127,7 @@ impl Work {
         let results = run.run()?;
         let wanted = made.iter().zip(is_result).enumerate();
         let wanted = wanted.filter(|(_, (_, is_result))| *is_result);
-        let wanted = wanted.map(|(index, (data, _))| (index, results.of(*data)));
+        let wanted = wanted.filter_map(|(index, (data, _))| Some((index, results.bytes(*data)?)));
         let took = took.lock().unwrap_or_else(PoisonError::into_inner);
         let took = is_own.then(|| took.as_secs_f64());
         Ok((Run(results.run().clone()), wanted.collect(), took))

@@ -24,6 +24,7 @@ use pyo3::prelude::*;
 fn _pdawl(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("Error", module.py().get_type::<errors::Error>())?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_function(wrap_pyfunction!(session::gpu_of, module)?)?;
     module.add_function(wrap_pyfunction!(program::loaded, module)?)?;
     module.add_function(wrap_pyfunction!(program::program, module)?)?;
     module.add_class::<divider::Divider>()?;

@@ -1,10 +1,12 @@
 //! Sessions.
 
+use std::collections::BTreeMap;
+
 use numpy::{PyArray1, PyArrayDyn, PyUntypedArrayMethods};
 use pdawl::balance::Strategy;
 use pdawl::session::{
-    ArrayResult, ArrayRun, DenseMatrix, Error, Factor, Factors, GridMut, GridNumbers,
-    Session as Inner, Sorted, StencilRun, bf16, f16,
+    ArrayResult, ArrayRun, DenseMatrix, DeviceOptions, Error, Factor, GpuBytes, GridMut,
+    GridNumbers, Session as Inner, Sorted, StencilRun, bf16, f16,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -12,6 +14,7 @@ use pyo3::types::PyAny;
 
 use crate::arrays::{self, Answer, AnyMatrix, Lent, answer};
 use crate::balancer::PyBalancer;
+use crate::caller::Caller;
 use crate::errors::exception;
 use crate::graph::{self, DataSpec, TaskSpec};
 use crate::kernel::{Kernel, LaunchArgument};
@@ -106,18 +109,22 @@ impl OperationOptions {
 impl Session {
     /// The devices of a list or all of this machine, or those of a simulated machine.
     #[new]
-    #[pyo3(signature = (devices, machine, gpu_memory))]
+    #[pyo3(signature = (devices, machine, gpu_memory, arrays_on))]
     fn new(
         py: Python<'_>,
         devices: Option<String>,
         machine: Option<String>,
         gpu_memory: Option<u64>,
+        arrays_on: Option<usize>,
     ) -> PyResult<Self> {
         let open = move || {
-            let mut session = match (devices, machine) {
-                (_, Some(machine)) => Inner::simulate(&machine),
-                (Some(list), None) => Inner::open_devices(&list),
-                (None, None) => Inner::open(),
+            let mut session = match machine {
+                Some(machine) => Inner::simulate(&machine),
+                None => Inner::with(DeviceOptions {
+                    list: devices,
+                    arrays_on,
+                    ..DeviceOptions::default()
+                }),
             }?;
             session.limit_gpu_memory(gpu_memory);
             let stop = session.stop();
@@ -171,6 +178,37 @@ impl Session {
             session.set_balancer(name, move |setup| {
                 Box::new(PyBalancer::new(&make, setup, caller.clone()))
             });
+        })
+    }
+
+    /// So many bytes on the GPU on which arrays are; the host's memory without one.
+    fn memory<'py>(&self, py: Python<'py>, bytes: usize) -> PyResult<Bound<'py, PyAny>> {
+        let memory = self.run(py, |session| session.memory(bytes))?;
+        arrays::kept(py, memory)
+    }
+
+    /// A copy of bytes that are on the GPU, from an address on.
+    fn load<'py>(
+        &self,
+        py: Python<'py>,
+        address: u64,
+        bytes: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: the package's Python code has the array whose bytes they are. That nobody writes
+        // it meanwhile is what the package asks of its users; only numbers depend on it.
+        let memory = self.run(py, |session| unsafe {
+            session.load(GpuBytes::at(address, bytes)?)
+        })?;
+        arrays::kept(py, memory)
+    }
+
+    /// Replaces bytes that are on the GPU, from an address on.
+    fn store(&self, py: Python<'_>, address: u64, bytes: &Bound<'_, PyArray1<u8>>) -> PyResult<()> {
+        let bytes = arrays::read("an array on a GPU", bytes)?;
+        let bytes = bytes.as_slice()?;
+        // SAFETY: as above.
+        self.run(py, |_| unsafe {
+            Ok(GpuBytes::at(address, bytes.len())?.store(bytes)?)
         })
     }
 
@@ -247,11 +285,11 @@ impl Session {
         match AnyMatrix::of("a", a)? {
             AnyMatrix::F32(a) => {
                 let ran = self.run(py, |session| options.run(session.cholesky(&a.0)))?;
-                Ok(answer(py, ran.result.into_elements(), ran.run))
+                answer(py, ran.result.into_shared(), ran.run)
             }
             AnyMatrix::F64(a) => {
                 let ran = self.run(py, |session| options.run(session.cholesky(&a.0)))?;
-                Ok(answer(py, ran.result.into_elements(), ran.run))
+                answer(py, ran.result.into_shared(), ran.run)
             }
         }
     }
@@ -262,20 +300,17 @@ impl Session {
         py: Python<'_>,
         a: &Bound<'_, PyAny>,
         options: OperationOptions,
-    ) -> PyResult<(Answer, Py<PyArray1<i32>>)> {
-        let (factors, pivots) = match AnyMatrix::of("a", a)? {
+    ) -> PyResult<arrays::LuAnswer> {
+        match AnyMatrix::of("a", a)? {
             AnyMatrix::F32(a) => {
                 let ran = self.run(py, |session| options.run(session.lu(&a.0)))?;
-                let Factors { lu, pivots } = ran.result;
-                (answer(py, lu.into_elements(), ran.run), pivots)
+                arrays::lu_answer(py, ran)
             }
             AnyMatrix::F64(a) => {
                 let ran = self.run(py, |session| options.run(session.lu(&a.0)))?;
-                let Factors { lu, pivots } = ran.result;
-                (answer(py, lu.into_elements(), ran.run), pivots)
+                arrays::lu_answer(py, ran)
             }
-        };
-        Ok((factors, PyArray1::from_vec(py, pivots).unbind()))
+        }
     }
 
     fn fft2(
@@ -286,7 +321,7 @@ impl Session {
     ) -> PyResult<Answer> {
         let a = arrays::complex("a", a)?;
         let ran = self.run(py, |session| options.run(session.fft2(&a.0)))?;
-        Ok(arrays::complex_answer(py, ran.result, ran.run))
+        arrays::complex_answer(py, ran)
     }
 
     fn sort(
@@ -369,28 +404,49 @@ impl Session {
         tile: Option<u32>,
         policy: &Bound<'_, PyAny>,
         gpu_memory: Option<u64>,
-    ) -> PyResult<graph::Ran> {
+    ) -> PyResult<Ran> {
         let graph = graph::Work::Set(graph::task_set(name, n, tile)?);
         let policy = (graph::Choice::of(policy), self.worker.caller().clone());
-        self.run(py, move |session| graph.run(session, policy, gpu_memory))
+        self.ran(py, graph, policy, gpu_memory)
     }
 
     /// Runs a graph of tasks. Returns the run and the bytes of its results, by datum.
     fn graph(
         &self,
         py: Python<'_>,
-        data: Vec<DataSpec>,
+        data: Vec<DataSpec<'_>>,
         tasks: Vec<TaskSpec>,
         policy: &Bound<'_, PyAny>,
         gpu_memory: Option<u64>,
-    ) -> PyResult<graph::Ran> {
+    ) -> PyResult<Ran> {
+        let shared = |(name, bytes, given, is_result): DataSpec<'_>| {
+            let given = given.map(|given| arrays::bytes(&given)).transpose()?;
+            Ok((name, bytes, given, is_result))
+        };
+        let data = data.into_iter().map(shared).collect::<PyResult<_>>()?;
         let graph = graph::Work::Tasks(graph::Spec { data, tasks });
         let policy = (graph::Choice::of(policy), self.worker.caller().clone());
-        self.run(py, move |session| graph.run(session, policy, gpu_memory))
+        self.ran(py, graph, policy, gpu_memory)
     }
 }
 
+/// A graph's run, its results by datum, and the seconds that a policy of the user's took.
+type Ran = (Run, BTreeMap<usize, Py<PyAny>>, Option<f64>);
+
 impl Session {
+    fn ran(
+        &self,
+        py: Python<'_>,
+        graph: graph::Work,
+        policy: (graph::Choice, Caller),
+        gpu_memory: Option<u64>,
+    ) -> PyResult<Ran> {
+        let ran = self.run(py, move |session| graph.run(session, policy, gpu_memory))?;
+        let kept = |(datum, bytes)| Ok((datum, arrays::kept(py, bytes)?.unbind()));
+        let results = ran.1.into_iter().map(kept).collect::<PyResult<_>>()?;
+        Ok((ran.0, results, ran.2))
+    }
+
     fn product<T>(
         &self,
         py: Python<'_>,
@@ -403,7 +459,7 @@ impl Session {
         T::Sum: numpy::Element,
     {
         let ran = self.run(py, |session| options.run(session.matmul(a, b)))?;
-        Ok(answer(py, ran.result.into_elements(), ran.run))
+        answer(py, ran.result.into_shared(), ran.run)
     }
 
     fn sort_rows<T: Sorted + numpy::Element>(
@@ -416,7 +472,7 @@ impl Session {
         let ran = self.run(py, |session| {
             options.run(session.sort_rows(rows, numbers.0))
         })?;
-        Ok(answer(py, ran.result, ran.run))
+        answer(py, ran.result, ran.run)
     }
 
     fn run_stencil(
@@ -442,6 +498,13 @@ impl Session {
         let result = self.worker.call(py, job)?;
         result.map_err(|error| exception(&error))
     }
+}
+
+/// The GPU on which so many bytes are, from an address on, by CUDA's number.
+#[pyfunction]
+pub fn gpu_of(address: u64, bytes: usize) -> PyResult<usize> {
+    let found = GpuBytes::at(address, bytes);
+    Ok(found.map_err(|error| exception(&error.into()))?.gpu())
 }
 
 /// A matrix of numbers of 16 bits.

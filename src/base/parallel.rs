@@ -2,7 +2,7 @@
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use crossbeam_channel::unbounded;
@@ -70,15 +70,40 @@ fn pool() -> Option<Arc<ThreadPool>> {
     Some(pool)
 }
 
+/// Copies and fills bytes in memory that others than the cores reach sooner, and says whether it
+/// did: a GPU's own memory, which is mapped here.
+#[derive(Clone, Copy, Debug)]
+pub struct Mover {
+    pub copy: fn(&mut [u8], &[u8]) -> bool,
+    pub fill: fn(&mut [u8], u8) -> bool,
+}
+
+static MOVER: OnceLock<Mover> = OnceLock::new();
+
+/// From now on [`copy`] and [`fill`] ask this first. The first one of the process stays.
+pub fn move_by(mover: Mover) {
+    let _ = MOVER.set(mover);
+}
+
 /// Copies bytes, by several threads if they are many.
 ///
 /// # Panics
 /// When there are more or fewer in the one than in the other.
 pub fn copy(to: &mut [u8], from: &[u8]) {
     assert_eq!(to.len(), from.len(), "as many bytes");
+    if MOVER.get().is_some_and(|mover| (mover.copy)(to, from)) {
+        return;
+    }
     pieces(to, COPIED, |piece, to| {
         to.copy_from_slice(&from[piece * COPIED..][..to.len()]);
     });
+}
+
+/// Sets all bytes to a value, by several threads if they are many.
+pub fn fill(bytes: &mut [u8], value: u8) {
+    if !MOVER.get().is_some_and(|mover| (mover.fill)(bytes, value)) {
+        pieces(bytes, COPIED, |_, piece| piece.fill(value));
+    }
 }
 
 /// As [`map`]. After each item, `go_on` gets the number of finished items, on the calling

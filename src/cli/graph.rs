@@ -200,7 +200,15 @@ pub fn run(request: GraphRequest, args: &GraphArgs) -> Result<(), Failure> {
     match &is_right {
         Ok(()) => {
             let saved = ran.contents.into_iter();
-            let saved = saved.map(|(datum, bytes)| (datum.0, SavedResult { array: None, bytes }));
+            let saved = saved.map(|(datum, bytes)| {
+                (
+                    datum.0,
+                    SavedResult {
+                        array: None,
+                        bytes: bytes.into_vec(),
+                    },
+                )
+            });
             saves.write(&saved.collect::<BTreeMap<_, _>>())?;
         }
         Err(_) if run.interrupted => saves.drop_unwritten("interrupted before the end"),

@@ -32,6 +32,7 @@ pub fn options(args: &MachineArgs, named: Option<NamedMachine>, needs: Needs) ->
         noise: args.noise,
         kept: None,
         fresh: args.fresh,
+        arrays_on: None,
     }
 }
 

@@ -120,6 +120,16 @@ pub fn fake() -> Fake {
     fake
 }
 
+impl Drop for Fake {
+    fn drop(&mut self) {
+        // SAFETY: the library has this function.
+        unsafe {
+            let function = self.library.get::<unsafe extern "C" fn()>(b"fake_end\0");
+            function.expect("it is there")();
+        }
+    }
+}
+
 impl Fake {
     /// Counts calls from now on.
     fn begin(&self) {
@@ -204,6 +214,30 @@ impl Fake {
                 .get::<unsafe extern "C" fn(i32) -> usize>(b"fake_allocated\0");
             function.expect("it is there")(device)
         }
+    }
+
+    /// Memory of somebody else on a device, which is the host's here.
+    pub fn array(&self, device: i32, bytes: usize) -> u64 {
+        // SAFETY: the library has this function.
+        unsafe {
+            let function = self
+                .library
+                .get::<unsafe extern "C" fn(i32, usize) -> u64>(b"fake_array\0");
+            function.expect("it is there")(device, bytes)
+        }
+    }
+
+    /// The context of the calling thread, as a number.
+    pub fn current(&self) -> usize {
+        let mut context = 0;
+        // SAFETY: the library has this function, which writes an address.
+        unsafe {
+            let function = self
+                .library
+                .get::<unsafe extern "C" fn(*mut usize) -> i32>(b"cuCtxGetCurrent\0");
+            function.expect("it is there")(&mut context);
+        }
+        context
     }
 
     /// How often a call of this name was made since the test began.

@@ -35,6 +35,13 @@ pub const PTX: &str = "\
 )
 {
 }
+.entry sum(
+\t.param .u64 .ptr .global .align 4 sum_param_0,
+\t.param .u64 .ptr .global .align 4 sum_param_1,
+\t.param .u64 .ptr .global .align 4 sum_param_2
+)
+{
+}
 .entry slow(
 \t.param .u64 .ptr .global .align 4 slow_param_0,
 \t.param .u32 slow_param_1

@@ -12,6 +12,7 @@ use bytemuck::Pod;
 
 use super::{Error, Run, Session};
 use crate::graph::{DatumId, KernelId};
+use crate::matrix::Shared;
 use crate::policy::{NamedPolicy, Policy, PolicyNameError, Problem};
 use crate::report::run::workload::DagParameters;
 use crate::report::{Parameters, Workload};
@@ -184,7 +185,7 @@ pub struct Results {
     run: Run,
     /// Of the graph that has run.
     number: Option<u64>,
-    wanted: BTreeMap<DatumId, Vec<u8>>,
+    wanted: BTreeMap<DatumId, Shared<u8>>,
 }
 
 impl Results {
@@ -199,7 +200,13 @@ impl Results {
     /// When the datum is of another graph.
     pub fn of<T: Pod>(&self, data: Data<T>) -> Vec<T> {
         assert_eq!(Some(data.graph), self.number, "a datum of this graph");
-        let bytes = self.wanted.get(&data.id).map_or(&[][..], Vec::as_slice);
+        let bytes = self.wanted.get(&data.id).map_or(&[][..], |bytes| bytes);
         bytemuck::pod_collect_to_vec(bytes)
+    }
+
+    /// The bytes of a result, where they are. None of a datum that is no result of the graph.
+    pub fn bytes<T>(&self, data: Data<T>) -> Option<Shared<u8>> {
+        let wanted = self.wanted.get(&data.id)?;
+        (Some(data.graph) == self.number).then(|| wanted.clone())
     }
 }

@@ -20,6 +20,7 @@
 mod arrays;
 mod devices;
 pub mod divided;
+mod elements;
 mod error;
 mod first_launch;
 mod graph;
@@ -43,6 +44,7 @@ use crate::machine::Device;
 use crate::report::{Context, Workload};
 use crate::runtime::Runtime;
 
+pub use crate::runtime::cuda::GpuBytes;
 pub use crate::runtime::select::{GpuRuntime, Libraries, choose_gpu_runtime, choose_libraries};
 pub use crate::workload::cluster::Sorted;
 pub use arrays::{ArrayResult, ArrayRun, Complex, DenseMatrix, Factors, NodeRun, OperationOptions};
@@ -95,6 +97,8 @@ pub struct Session {
     product: Option<OpenProduct>,
     /// The devices for kernels in OpenCL C, if there are others.
     kernel_devices: Option<OpenDevices>,
+    /// The GPU on which arrays are, by CUDA's number.
+    arrays_on: Option<usize>,
     /// Whether a run has panicked: what the devices still do is not known.
     panicked: Arc<AtomicBool>,
 }
@@ -177,7 +181,7 @@ impl Session {
     /// # Errors
     /// When there is no such machine or device, or it cannot be opened.
     pub fn with(options: DeviceOptions) -> Result<Self, Error> {
-        let data = options.data;
+        let (data, arrays_on) = (options.data, options.arrays_on);
         let devices = OpenDevices::open(options)?;
         Ok(Self {
             data,
@@ -187,6 +191,7 @@ impl Session {
             gpu_memory: None,
             product: None,
             kernel_devices: None,
+            arrays_on,
             panicked: Arc::default(),
         })
     }

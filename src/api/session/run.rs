@@ -20,6 +20,22 @@ impl Run {
         Self { report, trace }
     }
 
+    /// The same on arrays of a GPU, by CUDA's number: what devices read of the host's memory and
+    /// write there is on that GPU.
+    pub(super) fn on_gpu(mut self, arrays_on: Option<usize>) -> Self {
+        for part in self
+            .report
+            .devices
+            .iter_mut()
+            .filter(|_| arrays_on.is_some())
+        {
+            let moved = [&mut part.bytes_h2d, &mut part.bytes_d2h].map(|bytes| bytes.replace(0));
+            let moved: u64 = moved.into_iter().flatten().sum();
+            part.bytes_peer = Some(part.bytes_peer.unwrap_or(0) + moved);
+        }
+        self
+    }
+
     /// The same with these notes in its report, too.
     #[must_use]
     pub fn with_notes(mut self, notes: Vec<String>) -> Self {

@@ -190,6 +190,11 @@ pub trait Grid: Divisible {
     /// When it is in a file that cannot be read.
     fn initial(&self, units: Range<u64>, bytes: &mut [u8]) -> Result<(), FirstVersionError>;
 
+    /// The first version of the whole grid, if it is in memory.
+    fn given(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// Passes the last version of the whole grid to whoever wants it.
     fn deliver(&self, _result: &[u8]) {}
 

@@ -87,6 +87,9 @@ pub enum Notice {
     DrivingBegins,
     /// The thread that drove this runtime may use its former cores again.
     DrivingEnds,
+    /// Host memory that is allocated from now on lies on this GPU, by CUDA's number, as the user's
+    /// arrays do; the host reaches it there. For CUDA's devices alone.
+    HostMemoryOn(usize),
 }
 
 /// What the completions of a queue's commands say.
@@ -396,6 +399,21 @@ pub trait Runtime: Devices {
     /// As [`Self::host_range`], of commands that may write.
     fn host_read(&mut self, memory: HostMemoryId, range: Range<u64>)
     -> Result<&[u8], RuntimeError>;
+
+    /// Copies the first `bytes` of a host allocation to another one.
+    ///
+    /// # Errors
+    /// As [`Self::host_range`], of either.
+    fn host_copy(
+        &mut self,
+        from: HostMemoryId,
+        to: HostMemoryId,
+        bytes: u64,
+    ) -> Result<(), RuntimeError> {
+        let given = self.host_read(from, 0..bytes)?.to_vec();
+        self.host_range(to, 0..bytes)?.copy_from_slice(&given);
+        Ok(())
+    }
 
     /// All bytes of a host allocation; see [`Runtime::host_range`].
     fn host_bytes(&mut self, memory: HostMemoryId) -> Result<&mut [u8], RuntimeError> {

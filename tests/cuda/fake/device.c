@@ -179,6 +179,9 @@ int cuDeviceGetAttribute(int *value, int attribute, int device) {
     case 76:
         *value = 0;
         return SUCCESS;
+    case 89: /* managed memory that the host reaches at any time */
+        *value = 1;
+        return SUCCESS;
     default:
         return INVALID_VALUE;
     }
@@ -223,6 +226,20 @@ int cuCtxSetCurrent(Context *context) {
     return SUCCESS;
 }
 
+int cuCtxSynchronize(void) {
+    pthread_mutex_lock(&lock);
+    while (current->busy > 0)
+        pthread_cond_wait(&changed, &lock);
+    int code = fault("cuCtxSynchronize", current);
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int cuCtxGetCurrent(Context **context) {
+    *context = current;
+    return SUCCESS;
+}
+
 int cuDeviceCanAccessPeer(int *can, int device, int other) {
     *can = device != other && setting("FAKE_CUDA_PEERS", 1);
     return SUCCESS;
@@ -237,11 +254,12 @@ int cuCtxEnablePeerAccess(Context *other, unsigned flags) {
     return known ? PEER_ACCESS_ALREADY_ENABLED : SUCCESS;
 }
 
-/* Memory of a device. */
+/* Memory of a device, which all devices reach if it is managed. */
 typedef struct Block {
     Context *context;
     uint64_t address;
     size_t bytes;
+    enum { OWN, MANAGED, OF_USER } kind;
     struct Block *next;
 } Block;
 
@@ -249,7 +267,8 @@ static Block *blocks;
 
 int is_reached(Context *context, uint64_t address, size_t bytes) {
     for (Block *block = blocks; block; block = block->next) {
-        int reached = block->context == context || context->reaches[block->context->number];
+        int reached = block->context == context || block->kind == MANAGED
+                      || context->reaches[block->context->number];
         if (reached && address >= block->address
             && address + bytes <= block->address + block->bytes)
             return 1;
@@ -257,22 +276,89 @@ int is_reached(Context *context, uint64_t address, size_t bytes) {
     return 0;
 }
 
-int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+static Block *block_of(uint64_t address) {
+    for (Block *block = blocks; block; block = block->next)
+        if (address >= block->address && address < block->address + block->bytes)
+            return block;
+    return NULL;
+}
+
+int is_device(uint64_t address) {
     pthread_mutex_lock(&lock);
-    int code = fault("cuMemAlloc", current);
+    int found = block_of(address) != NULL;
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+int cuPointerGetAttribute(void *value, int attribute, uint64_t address) {
+    enum { ORDINAL = 9, BEGIN = 11, SIZE = 12 };
+    pthread_mutex_lock(&lock);
+    Block *block = block_of(address);
+    if (block && attribute == ORDINAL)
+        *(int *)value = block->context->number;
+    if (block && attribute == BEGIN)
+        *(uint64_t *)value = block->address;
+    if (block && attribute == SIZE)
+        *(size_t *)value = block->bytes;
+    pthread_mutex_unlock(&lock);
+    return block ? SUCCESS : INVALID_VALUE;
+}
+
+static int allocate(const char *call, uint64_t *address, size_t bytes, int kind) {
+    pthread_mutex_lock(&lock);
+    int code = fault(call, current);
     if (code == SUCCESS && bytes > MEMORY - current->allocated)
         code = OUT_OF_MEMORY;
     if (code == SUCCESS) {
         Block *block = malloc(sizeof *block);
         void *memory = malloc(bytes);
         memset(memory, 0xff, bytes);
-        *block = (Block){current, (uintptr_t)memory, bytes, blocks};
+        *block = (Block){current, (uintptr_t)memory, bytes, kind, blocks};
         blocks = block;
         current->allocated += bytes;
         *address = block->address;
     }
     pthread_mutex_unlock(&lock);
     return code;
+}
+
+int cuMemAlloc_v2(uint64_t *address, size_t bytes) {
+    return allocate("cuMemAlloc", address, bytes, OWN);
+}
+
+/* Memory of somebody else in this process until the test ends; 0 if there is no room. */
+uint64_t fake_array(int number, size_t bytes) {
+    Context *before = current;
+    uint64_t address = 0;
+    current = &contexts[number];
+    int code = allocate("of a user", &address, bytes, OF_USER);
+    current = before;
+    return code == SUCCESS ? address : 0;
+}
+
+int cuMemAllocManaged(uint64_t *address, size_t bytes, unsigned flags) {
+    return flags == 1 ? allocate("cuMemAllocManaged", address, bytes, MANAGED) : INVALID_VALUE;
+}
+
+/* Of memory that is all managed. */
+static int advised(const char *call, uint64_t address, size_t bytes) {
+    pthread_mutex_lock(&lock);
+    Block *block = block_of(address);
+    int code = fault(call, current);
+    if (!block || block->kind != MANAGED || address + bytes > block->address + block->bytes)
+        code = INVALID_VALUE;
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+int cuMemAdvise(uint64_t address, size_t bytes, int advice, int device) {
+    (void)advice, (void)device;
+    return advised("cuMemAdvise", address, bytes);
+}
+
+int cuMemPrefetchAsync(uint64_t address, size_t bytes, int device, Stream *stream) {
+    (void)device, (void)stream;
+    return advised("cuMemPrefetchAsync", address, bytes);
 }
 
 /* Does not wait for commands, as a driver would: who releases memory too early is found out. */
@@ -292,6 +378,15 @@ int cuMemFree_v2(uint64_t address) {
         }
     pthread_mutex_unlock(&lock);
     return code;
+}
+
+/* Frees what is somebody else's. */
+void fake_end(void) {
+    for (Block *block = blocks, *next; block; block = next) {
+        next = block->next;
+        if (block->kind == OF_USER)
+            cuMemFree_v2(block->address);
+    }
 }
 
 /* Bytes of device memory that were not freed. */

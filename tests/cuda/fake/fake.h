@@ -43,6 +43,8 @@ struct Context {
     /* The error that stays, if there was one. */
     int lost;
     int reaches[DEVICES];
+    /* Commands that are enqueued or run. */
+    int busy;
     size_t allocated;
 };
 
@@ -70,6 +72,9 @@ extern pthread_mutex_t lock;
 /* Something has been reached or enqueued. */
 extern pthread_cond_t changed;
 extern Context contexts[DEVICES];
+
+/* Whether an address is in memory of a device. */
+int is_device(uint64_t address);
 
 /* Whether all bytes belong to memory of a device that this one reaches. */
 int is_reached(Context *context, uint64_t address, size_t bytes);

@@ -52,6 +52,16 @@ static void mix(Launch *launch) {
         to[i] = 3 * one[i] + other[i] + value + (uint32_t)i;
 }
 
+/* (one, other, to): their sums. */
+static void sum(Launch *launch) {
+    size_t count = (size_t)launch->groups[0] * launch->items[0];
+    uint32_t *one = at(launch, memory(launch, 0), 4 * count);
+    uint32_t *other = at(launch, memory(launch, 1), 4 * count);
+    uint32_t *to = at(launch, memory(launch, 2), 4 * count);
+    for (size_t i = 0; one && other && to && i < count; i++)
+        to[i] = one[i] + other[i];
+}
+
 /* (numbers, count): takes a while, and then counts the numbers up. */
 static void slow(Launch *launch) {
     uint32_t count = number(launch, 1);
@@ -200,7 +210,7 @@ static const struct {
     const char *name;
     Kernel kernel;
 } KERNELS[] = {
-    {"add", add}, {"mix", mix}, {"slow", slow}, {"place", place}, {"local", local},
+    {"add", add}, {"mix", mix}, {"sum", sum}, {"slow", slow}, {"place", place}, {"local", local},
     {"scratch", scratch},
     {"product_f32", product_f32},
     {"product_f64", product_f64},

@@ -118,6 +118,7 @@ static void *work(void *argument) {
         if (!stream->first)
             stream->last = &stream->first;
         stream->busy--;
+        stream->context->busy--;
         free(command);
         pthread_cond_broadcast(&changed);
     }
@@ -172,6 +173,7 @@ static void enqueue(Stream *stream, Command like) {
     *stream->last = command;
     stream->last = &command->next;
     stream->busy++;
+    stream->context->busy++;
     pthread_cond_broadcast(&changed);
 }
 
@@ -223,28 +225,20 @@ static int enqueue_copy(const char *call, Stream *stream, Copy copy) {
     return code;
 }
 
-static Copy bytes(uint64_t to, uint64_t from, size_t count, int reads, int writes) {
-    return (Copy){from, to, count, count, count, 1, reads, writes};
+/* What is no device's is the host's. */
+int cuMemcpyAsync(uint64_t to, uint64_t from, size_t count, Stream *stream) {
+    Copy copy = {from, to, count, count, count, 1, is_device(from), is_device(to)};
+    return enqueue_copy("cuMemcpyAsync", stream, copy);
 }
 
-int cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t count, Stream *stream) {
-    Copy copy = bytes(to, (uintptr_t)from, count, 0, 1);
-    return enqueue_copy("cuMemcpyHtoDAsync", stream, copy);
-}
-
-int cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t count, Stream *stream) {
-    Copy copy = bytes((uintptr_t)to, from, count, 1, 0);
-    return enqueue_copy("cuMemcpyDtoHAsync", stream, copy);
-}
-
-int cuMemcpyDtoDAsync_v2(uint64_t to, uint64_t from, size_t count, Stream *stream) {
-    return enqueue_copy("cuMemcpyDtoDAsync", stream, bytes(to, from, count, 1, 1));
-}
-
-int cuMemcpyPeerAsync(uint64_t to, Context *target, uint64_t from, Context *source,
-                      size_t count, Stream *stream) {
-    (void)target, (void)source;
-    return enqueue_copy("cuMemcpyPeerAsync", stream, bytes(to, from, count, 1, 1));
+int cuMemsetD8Async(uint64_t to, unsigned char value, size_t count, Stream *stream) {
+    int code = cuStreamSynchronize(stream);
+    pthread_mutex_lock(&lock);
+    code = code ? code : fault("cuMemsetD8Async", stream->context);
+    if (code == SUCCESS)
+        memset((void *)(uintptr_t)to, value, count);
+    pthread_mutex_unlock(&lock);
+    return code;
 }
 
 typedef struct {
@@ -264,13 +258,13 @@ typedef struct {
 } Rectangle;
 
 int cuMemcpy2DAsync_v2(const Rectangle *rows, Stream *stream) {
-    int reads = rows->from_kind != 1, writes = rows->to_kind != 1;
-    if (rows->bytes > rows->from_pitch || rows->bytes > rows->to_pitch)
+    const unsigned unified = 4;
+    if (rows->from_kind != unified || rows->to_kind != unified || rows->bytes > rows->from_pitch
+        || rows->bytes > rows->to_pitch)
         return INVALID_VALUE;
-    uint64_t from = reads ? rows->from_device : (uintptr_t)rows->from_host;
-    uint64_t to = writes ? rows->to_device : (uintptr_t)rows->to_host;
+    uint64_t from = rows->from_device, to = rows->to_device;
     Copy copy = {from,        to,          rows->from_pitch, rows->to_pitch,
-                 rows->bytes, rows->count, reads,            writes};
+                 rows->bytes, rows->count, is_device(from),  is_device(to)};
     return enqueue_copy("cuMemcpy2DAsync", stream, copy);
 }
 

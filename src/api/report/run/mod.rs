@@ -162,7 +162,7 @@ pub struct Verification {
 
 /// A loss of a device or of a node, in any run, or a device that was left out since it cannot
 /// run a kernel.
-#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 pub struct Lost {
     /// The device; null for a node.
     pub device: Option<String>,

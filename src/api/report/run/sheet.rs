@@ -2,19 +2,31 @@
 
 use serde::Deserialize;
 
-use super::{Bounds, DevicePart, Report};
+use super::{Bounds, Details, DevicePart, Lost, Report};
 use crate::quantity::{Bytes, Percent, Seconds};
 use crate::report::Schematic;
 use crate::trace::Trace;
-use crate::trace::gantt::{Chart, Sheet, Table};
+use crate::trace::gantt::{Chart, Happened, Sheet, Table};
 
 impl Report {
     /// A chart of this run's trace.
     pub fn chart<'a>(&self, trace: &'a Trace) -> Chart<'a> {
+        let steps = match &self.details {
+            Details::CoRun(of) => &of.steps[..],
+            _ => &[],
+        };
         Chart {
             trace,
             about: self.about(),
-            sheet: sheet(self.seconds, &self.devices, self.bounds.as_ref()),
+            sheet: Sheet {
+                plans: plans(steps.iter().map(|step| step.moved)),
+                ..sheet(
+                    self.seconds,
+                    &self.devices,
+                    self.bounds.as_ref(),
+                    &self.lost,
+                )
+            },
         }
     }
 }
@@ -27,20 +39,58 @@ struct Saved {
     devices: Vec<DevicePart>,
     #[serde(default)]
     bounds: Option<Bounds>,
+    lost: Vec<Lost>,
+    details: serde_json::Value,
 }
 
 /// What a chart shows of a report that was printed as JSON; `None` if it is no such report.
 pub fn saved(report: &serde_json::Value) -> Option<Sheet> {
     let saved = Saved::deserialize(report).ok()?;
     let known = saved.schema == Report::SCHEMA;
-    known.then(|| sheet(saved.seconds, &saved.devices, saved.bounds.as_ref()))
+    let steps = saved.details["steps"].as_array().into_iter().flatten();
+    let moved = |step: &serde_json::Value| step["moved"].as_u64().unwrap_or(0);
+    known.then(|| Sheet {
+        plans: plans(steps.map(moved)),
+        ..sheet(
+            saved.seconds,
+            &saved.devices,
+            saved.bounds.as_ref(),
+            &saved.lost,
+        )
+    })
 }
 
-fn sheet(seconds: f64, devices: &[DevicePart], bounds: Option<&Bounds>) -> Sheet {
+fn losses(lost: &[Lost]) -> Vec<Happened> {
+    let of = |lost: &Lost| {
+        let device = lost.device.clone()?;
+        let at = |step: Option<u32>, what| {
+            step.map(|step| Happened {
+                step,
+                what: format!("{device} {what}"),
+            })
+        };
+        Some([at(lost.step, "lost"), at(lost.back_step, "is back")])
+    };
+    lost.iter().filter_map(of).flatten().flatten().collect()
+}
+
+/// The steps that moved units at their begin, of which each moved so many.
+fn plans(moved: impl Iterator<Item = u64>) -> Vec<Happened> {
+    let plan = |(step, moved)| Happened {
+        step,
+        what: format!("{moved} units move"),
+    };
+    let steps = (0..).zip(moved).filter(|(_, moved)| *moved > 0);
+    steps.map(plan).collect()
+}
+
+fn sheet(seconds: f64, devices: &[DevicePart], bounds: Option<&Bounds>, lost: &[Lost]) -> Sheet {
     Sheet {
+        losses: losses(lost),
         bounds: bounds.map(Bounds::shown).unwrap_or_default(),
         table: Some(table(devices)),
         notes: vec![format!("Reported time: {}", Seconds(seconds))],
+        ..Sheet::default()
     }
 }
 

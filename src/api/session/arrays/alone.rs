@@ -234,7 +234,7 @@ impl Session {
             setup_seconds: ran.began.duration_since(began).as_secs_f64(),
         };
         let report = report_alone((&ran, &outcome), alone.graph(), context, measured);
-        Ok(Run::new(report, ran.last.trace))
+        Ok(Run::new(report, ran.last.trace).on_gpu(self.arrays_on))
     }
 
     /// The devices of a part.

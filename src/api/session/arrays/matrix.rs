@@ -61,6 +61,11 @@ impl<T: Pod + Send + Sync> DenseMatrix<T> {
         self.elements.into_vec()
     }
 
+    /// Row after row, where they are.
+    pub fn into_shared(self) -> Shared<T> {
+        self.elements
+    }
+
     /// Its elements, block by block.
     pub(super) fn fill(&self) -> Fill {
         of_memory(self.elements.clone(), self.columns.into())

@@ -1,7 +1,5 @@
 //! The operations, on one machine.
 
-use std::io;
-
 use bytemuck::Pod;
 
 use super::alone::OperationOptions;
@@ -10,7 +8,7 @@ use super::run::ArrayResult;
 use super::{ArrayRun, Complex, DenseMatrix};
 use crate::engine::cluster::{ClusterError, Sink};
 use crate::matrix::Shared;
-use crate::parallel;
+use crate::session::elements::Elements;
 use crate::session::{Error, Factor, Number, Run, Session};
 use crate::workload::cluster::{
     self, Cholesky, FftWorkload, LuWorkload, Operation, OperationError, Placement, Product, Sorted,
@@ -95,43 +93,6 @@ fn within(length: u32) -> Result<u32, Error> {
     }
 }
 
-/// Elements that come as bytes.
-pub struct Elements<T> {
-    elements: Vec<T>,
-    filled: usize,
-}
-
-impl<T: Pod> Elements<T> {
-    /// Room for so many.
-    pub fn new(count: usize) -> Self {
-        Self {
-            elements: vec![T::zeroed(); count],
-            filled: 0,
-        }
-    }
-
-    /// What has come.
-    pub fn take(self) -> Vec<T> {
-        self.elements
-    }
-}
-
-impl<T: Pod> Sink for Elements<T> {
-    fn begin(&mut self) -> io::Result<()> {
-        self.filled = 0;
-        Ok(())
-    }
-
-    fn next(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let rest = bytemuck::cast_slice_mut::<T, u8>(&mut self.elements).get_mut(self.filled..);
-        let to = rest.and_then(|rest| rest.get_mut(..bytes.len()));
-        let to = to.ok_or(io::ErrorKind::WriteZero)?;
-        parallel::copy(to, bytes);
-        self.filled += bytes.len();
-        Ok(())
-    }
-}
-
 impl From<OperationError> for Error {
     fn from(error: OperationError) -> Self {
         match error {
@@ -203,12 +164,12 @@ impl Session {
         ArrayRun::new(self, move |session, options| {
             let operation = lu(matrix)?;
             let rows = matrix.rows() as usize;
-            let mut lu = Elements::<T>::new(rows * rows);
-            let mut pivots = Elements::<i32>::new(rows);
+            let mut lu = Elements::<T>::new(session.arrays_on, rows * rows)?;
+            let mut pivots = Elements::<i32>::new(session.arrays_on, rows)?;
             let run = session.compute(&operation, [&mut lu, &mut pivots], options)?;
             let result = Factors {
                 lu: DenseMatrix::new(matrix.rows(), matrix.rows(), lu.take())?,
-                pivots: pivots.take(),
+                pivots: pivots.take().into_vec(),
             };
             Ok(ArrayResult { result, run })
         })
@@ -262,10 +223,10 @@ impl Session {
     ) -> ArrayRun<'_, Vec<T>> {
         let numbers = numbers.into();
         ArrayRun::new(self, move |session, options| {
-            let mut found = Elements::<T>::new(numbers.len());
+            let mut found = Elements::<T>::new(session.arrays_on, numbers.len())?;
             let run = session.compute(&sort(rows, numbers)?, [&mut found], options)?;
             Ok(ArrayResult {
-                result: found.take(),
+                result: found.take().into_vec(),
                 run,
             })
         })
@@ -278,7 +239,7 @@ impl Session {
         operation: &Operation,
         options: OperationOptions,
     ) -> Result<ArrayResult<DenseMatrix<T>>, Error> {
-        let mut found = Elements::<T>::new(rows as usize * columns as usize);
+        let mut found = Elements::<T>::new(self.arrays_on, rows as usize * columns as usize)?;
         let run = self.compute(operation, [&mut found], options)?;
         let result = DenseMatrix::new(rows, columns, found.take())?;
         Ok(ArrayResult { result, run })

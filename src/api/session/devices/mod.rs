@@ -51,6 +51,9 @@ pub struct DeviceOptions {
     pub kept: Option<PathBuf>,
     /// Whether nothing of earlier runs is used.
     pub fresh: bool,
+    /// The GPU on which arrays are, by CUDA's number: its memory is the host's, too. The list has
+    /// CUDA's devices alone then.
+    pub arrays_on: Option<usize>,
 }
 
 /// Open devices.
@@ -129,7 +132,8 @@ impl OpenDevices {
             }
             named => named,
         };
-        let (mut real, mut notes) = RealDevices::open(options.list.as_deref(), options.fp64)?;
+        let (mut real, mut notes) =
+            RealDevices::open(options.list.as_deref(), options.fp64, options.arrays_on)?;
         let devices = real.runtime().devices();
         let mut times = KeptTimes::of(devices, kept, fresh, &mut notes);
         if devices.iter().any(|device| !device.shares_host_memory) {

@@ -10,7 +10,7 @@ use crate::engine::measure::Ways;
 use crate::runtime::select::{self, Selection};
 use crate::runtime::union::Union;
 use crate::runtime::union::faults::Fault;
-use crate::runtime::{DeviceId, PeerPath, Runtime};
+use crate::runtime::{DeviceId, Devices as _, Notice, PeerPath, Runtime};
 
 /// Open devices, which stay open for the next run.
 pub struct RealDevices {
@@ -20,6 +20,8 @@ pub struct RealDevices {
     /// What `union` has; the outer `None` if it could not be opened.
     open: Option<Option<Selection>>,
     fp64: bool,
+    /// The GPU whose memory is the host's, too, by CUDA's number, if one's is.
+    arrays_on: Option<usize>,
     /// Their links, and how copies between them go.
     ways: Ways,
     /// The process that has opened them.
@@ -42,18 +44,24 @@ fn nothing() -> Union {
 
 impl RealDevices {
     /// Opens the devices of a list, with notes about them. `fp64` says whether
-    /// the work needs double precision.
+    /// the work needs double precision, and `arrays_on` has a GPU whose memory is the host's, too.
     ///
     /// # Errors
     /// As [`select::open_union`].
-    pub fn open(list: Option<&str>, fp64: bool) -> Result<(Self, Vec<String>), Error> {
+    pub fn open(
+        list: Option<&str>,
+        fp64: bool,
+        arrays_on: Option<usize>,
+    ) -> Result<(Self, Vec<String>), Error> {
         let asked = list.map(selection).transpose()?;
-        let (union, notes) = select::open_union(asked.as_ref(), fp64)?;
+        let (mut union, notes) = select::open_union(asked.as_ref(), fp64)?;
+        keep_on(&mut union, arrays_on);
         let devices = Self {
             union,
             open: Some(asked.clone()),
             asked,
             fp64,
+            arrays_on,
             ways: Ways::default(),
             process: process::id(),
         };
@@ -84,6 +92,7 @@ impl RealDevices {
         if self.open.as_ref() != Some(&wanted) {
             (self.union, self.open) = (nothing(), None);
             self.union = select::open_union(wanted.as_ref(), self.fp64)?.0;
+            keep_on(&mut self.union, self.arrays_on);
             connect(&mut self.union, &self.ways);
             self.open = Some(wanted);
         }
@@ -93,6 +102,12 @@ impl RealDevices {
     /// The devices that are open.
     pub fn runtime(&mut self) -> &mut dyn Runtime {
         &mut self.union
+    }
+}
+
+fn keep_on(union: &mut Union, gpu: Option<usize>) {
+    if let Some(gpu) = gpu {
+        union.notify(Notice::HostMemoryOn(gpu));
     }
 }
 

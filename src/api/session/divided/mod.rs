@@ -377,7 +377,11 @@ impl Session {
         let best = likely_fastest(devices, wanted).unwrap_or(0);
         if division.is_none() {
             self.devices.begin(list)?;
-            let (runtime, trials) = (self.devices.runtime(), SliceTrials::IfShort);
+            let trials = match (self.arrays_on, devices.len()) {
+                (Some(_), 1) => SliceTrials::None,
+                _ => SliceTrials::IfShort,
+            };
+            let runtime = self.devices.runtime();
             let examined = examine(runtime, best, user.as_ref().clone(), trials, stop);
             let examined = examined.map_err(refused)?;
             notes.extend(examined.notes);
@@ -507,7 +511,7 @@ impl DividedRun<'_> {
         context.machine.devices.clone_from(&self.devices);
         context.notes.extend_from_slice(&self.notes);
         let report = corun_report::report(&outcome, context, Vec::new());
-        Ok(Run::new(report, trace))
+        Ok(Run::new(report, trace).on_gpu(self.session.arrays_on))
     }
 
     fn run_chosen(

@@ -17,11 +17,13 @@ use crate::engine::graph::{
 use crate::graph::{Components, DatumId, TaskGraph};
 use crate::machine::Device;
 use crate::machine::host::Memory;
+use crate::matrix::Shared;
 use crate::policy::{MapError, NamedPolicy, Policy, PolicyOptions, Problem, Search, Space, WINDOW};
 use crate::quantity::Bytes;
 use crate::report::run::graph;
 use crate::report::{Context, Workload};
 use crate::runtime::Runtime;
+use crate::session::elements::copied;
 use crate::session::parts::{self, Chosen, TakingPart};
 use crate::session::rows::Row;
 use crate::session::{Error, FaultSpec, Run, Session};
@@ -186,7 +188,7 @@ pub type Progress<'a> = &'a mut dyn FnMut(Stage, usize, usize);
 pub struct GraphRan {
     pub run: Run,
     /// The contents of the wanted data; of none if the run was interrupted.
-    pub contents: BTreeMap<DatumId, Vec<u8>>,
+    pub contents: BTreeMap<DatumId, Shared<u8>>,
 }
 
 /// What came of the runs of a graph.
@@ -228,7 +230,7 @@ impl Session {
             verify,
             ..
         } = options;
-        let wanted = options.results.clone();
+        let (wanted, arrays_on) = (options.results.clone(), self.arrays_on);
         let (mut verified, mut contents) = (None, BTreeMap::new());
         let mut finish =
             |prepared: &PreparedGraph, runtime: &mut dyn Runtime, has_results: bool| {
@@ -239,7 +241,8 @@ impl Session {
                     verified = reference.compare(prepared, runtime, stop)?;
                 }
                 for datum in &wanted {
-                    contents.insert(*datum, prepared.bytes(runtime, *datum)?.to_vec());
+                    let bytes = prepared.bytes(runtime, *datum)?;
+                    contents.insert(*datum, copied(arrays_on, bytes)?);
                 }
                 Ok(())
             };
@@ -273,7 +276,7 @@ impl Session {
             contents.clear();
         }
         Ok(GraphRan {
-            run: Run::new(report, ran.last.trace),
+            run: Run::new(report, ran.last.trace).on_gpu(self.arrays_on),
             contents,
         })
     }

@@ -9,6 +9,8 @@ use bytemuck::Pod;
 use crate::codelet::function::{self, FunctionArgument, FunctionMemory, UnitMemory};
 use crate::codelet::{Codelet, Cost, KernelSource, NdRange, OpenClKernel, Shape};
 use crate::graph::{Argument, Contents, Datum, DatumId, GraphBuilder, Kernel, KernelId, TaskGraph};
+use crate::matrix::Shared;
+use crate::parallel;
 use crate::session::Error;
 
 /// A datum of a graph: elements of type `T`, written once.
@@ -89,6 +91,14 @@ impl TaskGraphBuilder {
         let bytes: Vec<u8> = bytemuck::cast_slice(elements).to_vec();
         let datum = Datum::new(name.to_owned(), bytes.len() as u64);
         self.datum(datum.with(Contents::bytes(bytes)), elements.len())
+    }
+
+    /// The same of bytes that stay where they are.
+    pub fn given_bytes(&mut self, name: &str, bytes: Shared<u8>) -> Data<u8> {
+        let length = bytes.len();
+        let contents = Contents::filled(move |to| parallel::copy(to, &bytes[..to.len()]));
+        let datum = Datum::new(name.to_owned(), length as u64);
+        self.datum(datum.with(contents), length)
     }
 
     /// A datum of so many elements that a task makes. Its elements can be read when the graph

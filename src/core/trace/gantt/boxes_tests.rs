@@ -1,7 +1,7 @@
 //! Where the texts of a chart are, measured with the widths of a wide font.
 
 use super::layout::width;
-use super::{Bound, Chart, Sheet, Table, write_svg};
+use super::{Bound, Chart, Happened, Sheet, Table, write_svg};
 use crate::runtime::CommandKind;
 use crate::trace::fixtures::{about, span};
 use crate::trace::{About, Span, Trace};
@@ -116,6 +116,14 @@ fn chart<'a>(trace: &'a Trace, about: About, bounds: [f64; 2]) -> Chart<'a> {
                 header: header.map(str::to_owned).to_vec(),
                 rows: rows.collect(),
             }),
+            losses: vec![Happened {
+                step: 1,
+                what: "gpu0 lost".into(),
+            }],
+            plans: vec![Happened {
+                step: 1,
+                what: "7 units move".into(),
+            }],
             notes: vec!["A note that is far too long. ".repeat(20), "Short.".into()],
         },
     }
@@ -167,7 +175,7 @@ fn no_text_of_a_chart_is_cut_off_or_lies_over_another() {
             "Short.",
         ];
         let busy = [
-            "busy 0 %",
+            "kernels 0 %",
             "copy (between devices)",
             "busy with copies",
             "barrier",

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use super::labels::subtitle;
 use super::layout::{FONT, GAP, LINE, MARGIN, Pixels, shortened, width};
 use super::legend::Palette;
-use super::svg::Frame;
+use super::svg::{DARK, Frame};
 use super::{Chart, Escaped};
 
 /// Commands of at least this many pixels are bars of their own, so that they can
@@ -26,7 +26,7 @@ pub fn write(charts: &[Chart], out: impl Write) -> io::Result<()> {
     writeln!(
         out,
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <title>pdawl: {}</title>\n<style>{STYLE}</style>\n</head>\n<body>",
+         <title>pdawl: {}</title>\n<style>{STYLE}{DARK}</style>\n</head>\n<body>",
         Escaped(&titles.join("; "))
     )?;
     for frame in &frames {
@@ -54,18 +54,7 @@ pub fn write(charts: &[Chart], out: impl Write) -> io::Result<()> {
     out.flush()
 }
 
-const STYLE: &str = "\
-body { margin: 0; overflow-x: auto; background: #ffffff; font: 12px system-ui, sans-serif; color: #57606a; }\
-h1 { margin: 14px 16px 4px; font-size: 15px; font-weight: 600; color: #24292f; }\
-p { margin: 4px 16px; }\
-ul { margin: 8px 16px; padding: 0; display: flex; flex-wrap: wrap; gap: 4px 14px; list-style: none; color: #24292f; }\
-li svg { display: inline-block; margin-right: 6px; vertical-align: -2px; }\
-svg { display: block; }\
-.plot { cursor: grab; }\
-table { margin: 0 16px 12px; border-collapse: collapse; color: #24292f; }\
-th, td { padding: 2px 0 2px 20px; text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }\
-th:first-child, td:first-child { padding-left: 0; text-align: left; }\
-th { border-bottom: 1px solid #d0d7de; }";
+const STYLE: &str = include_str!("page.css");
 
 const SCRIPT: &str = include_str!("zoom.js");
 

@@ -8,7 +8,7 @@ use super::layout::{
 };
 use super::rows::Row;
 use super::svg::{Frame, Strips};
-use super::{Bound, Chart, Escaped, Sheet};
+use super::{Bound, Chart, Escaped, Happened};
 use crate::quantity::Seconds;
 use crate::time::Nanos;
 use crate::trace::{Trace, device_name};
@@ -30,11 +30,12 @@ pub fn subtitle(frame: &Frame, all: &[Frame]) -> String {
         }
         _ => String::new(),
     };
-    format!(
-        "{} commands, makespan {}{of_first}",
-        frame.chart.trace.spans.len(),
-        Seconds::from_nanos(own)
-    )
+    let commands = match frame.chart.trace.spans.len() {
+        0 => "no commands: the run was not traced".to_owned(),
+        commands => format!("{commands} commands"),
+    };
+    let own = Seconds::from_nanos(own);
+    format!("{commands}, makespan {own}{of_first}")
 }
 
 /// The title, and the line under it.
@@ -229,8 +230,13 @@ pub struct Mark {
     colour: &'static str,
 }
 
-/// The marks of a chart: the end of the run, and its bounds.
-pub fn of(sheet: &Sheet, window: &Window) -> Vec<Mark> {
+/// The colour of losses, and of plans.
+const LOST: &str = "#a40e26";
+pub const PLAN: &str = "#9a6700";
+
+/// The marks of a chart: the end of the run, its losses, and its bounds.
+pub fn of(chart: &Chart, window: &Window) -> Vec<Mark> {
+    let (sheet, steps) = (&chart.sheet, &chart.trace.steps);
     let length = (window.run.end - window.run.start) as f64 / 1e9;
     if length == 0.0 {
         return Vec::new();
@@ -253,8 +259,21 @@ pub fn of(sheet: &Sheet, window: &Window) -> Vec<Mark> {
     };
     let colours = COLOURS.into_iter().skip(1).cycle();
     let bounds = sheet.bounds.iter().zip(colours).map(bound);
+    let lost = sheet.losses.iter().filter_map(|loss| {
+        Some(Mark {
+            x: window.x(steps.get(loss.step as usize)?.0).0,
+            words: format!("step {}: {}", loss.step, loss.what),
+            meaning: "at the begin of the step".to_owned(),
+            colour: LOST,
+        })
+    });
     let is_shown = |mark: &Mark| (0.0..=PLOT as f64 + 0.01).contains(&mark.x);
-    [end].into_iter().chain(bounds).filter(is_shown).collect()
+    [end]
+        .into_iter()
+        .chain(lost)
+        .chain(bounds)
+        .filter(is_shown)
+        .collect()
 }
 
 /// Pixels between a line and its label.
@@ -293,6 +312,23 @@ pub fn labels(
             Escaped(&mark.words),
             Escaped(&mark.meaning)
         )?;
+    }
+    Ok(())
+}
+
+/// Draws where a step began with another plan, at the plot's upper edge.
+pub fn plans(chart: &Chart, window: &Window, out: &mut impl Write) -> io::Result<()> {
+    let steps = &chart.trace.steps;
+    for Happened { step, what } in &chart.sheet.plans {
+        if let Some((began, _)) = steps.get(*step as usize) {
+            let x = window.x(*began);
+            writeln!(
+                out,
+                "<path class=\"plan\" d=\"M{x} 0V8\" stroke=\"{PLAN}\" stroke-width=\"3\" \
+                 vector-effect=\"non-scaling-stroke\"><title>step {step}: {}</title></path>",
+                Escaped(what)
+            )?;
+        }
     }
     Ok(())
 }

@@ -4,9 +4,10 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use super::labels::PLAN;
 use super::layout::{self, FONT, GAP, LINE, MARGIN, Pixels, shortened};
 use super::rows::Row;
-use super::{Escaped, svg};
+use super::{Chart, Escaped, svg};
 use crate::runtime::CommandKind;
 use crate::time::Nanos;
 use crate::trace::{Span, Trace};
@@ -57,7 +58,8 @@ pub struct Legend(Vec<Item>);
 
 impl Legend {
     /// What these rows have: kernels, copies, then the strips and the lines of steps.
-    pub fn of(trace: &Trace, palette: &Palette, rows: &[Row]) -> Self {
+    pub fn of(chart: &Chart, palette: &Palette, rows: &[Row]) -> Self {
+        let trace = chart.trace;
         let mut used = vec![false; palette.entries.len()];
         let parts = rows.iter().flat_map(|row| &row.bars);
         for (entry, _) in parts.flat_map(|bar| &bar.parts) {
@@ -88,6 +90,9 @@ impl Legend {
                 false => "a step begins",
             };
             items.push(item(Swatch::Dashed, words));
+        }
+        if !chart.sheet.plans.is_empty() {
+            items.push(item(Swatch::Bar(PLAN), "another plan: units move"));
         }
         Self(items)
     }

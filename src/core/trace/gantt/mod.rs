@@ -36,10 +36,21 @@ pub struct Chart<'a> {
 pub struct Sheet {
     /// Times that the run could not go below.
     pub bounds: Vec<Bound>,
+    /// Devices that were lost, or came back.
+    pub losses: Vec<Happened>,
+    /// Steps that began with another plan.
+    pub plans: Vec<Happened>,
     /// Drawn under the chart.
     pub table: Option<Table>,
     /// Lines under the table.
     pub notes: Vec<String>,
+}
+
+/// What happened at the begin of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Happened {
+    pub step: u32,
+    pub what: String,
 }
 
 /// A time that a run could not go below.

@@ -21,6 +21,8 @@ use crate::trace::{Span, Trace};
 /// Fonts and their colour.
 const STYLE: &str =
     "font-family=\"system-ui, 'DejaVu Sans', sans-serif\" font-size=\"12\" fill=\"#24292f\"";
+/// The colours where the reader prefers a dark page.
+pub(super) const DARK: &str = include_str!("dark.css");
 /// The height of title and extent.
 const HEADING: u64 = 56;
 
@@ -41,7 +43,7 @@ pub fn write(charts: &[Chart], out: impl Write) -> io::Result<()> {
         out,
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{whole}\" \
-         viewBox=\"0 0 {width} {whole}\">\n<title>{}</title>\n\
+         viewBox=\"0 0 {width} {whole}\">\n<title>{}</title>\n<style>{DARK}</style>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>",
         Escaped(&titles.join("; "))
     )?;
@@ -83,12 +85,12 @@ impl<'a> Frame<'a> {
             let thin = window.span as f64 * thinnest / PLOT as f64;
             let rows = rows(chart.trace, palette, thin as Nanos);
             Self {
-                legend: Legend::of(chart.trace, palette, &rows),
+                legend: Legend::of(chart, palette, &rows),
                 palette,
                 tops: tops(&rows),
                 names: Names::of(chart.trace, &rows),
                 strips: Strips::of(chart.trace, &window),
-                marks: labels::of(&chart.sheet, &window),
+                marks: labels::of(chart, &window),
                 chart,
                 window,
                 rows,
@@ -204,6 +206,7 @@ impl<'a> Frame<'a> {
         }
         draw_flows(trace, &self.rows, &tops.rows, window, out)?;
         step_lines(trace, window, height, STEP_LINE * self.thinnest, out)?;
+        labels::plans(self.chart, window, out)?;
         labels::lines(&self.marks, height, out)?;
         writeln!(out, "</svg>")
     }
@@ -332,7 +335,7 @@ pub const COLOURS: [(&str, &str); 2] = [
     ("#c3c9d0", "busy with copies alone"),
 ];
 /// The widest label of a strip.
-pub const WIDEST: &str = "busy 100 %";
+pub const WIDEST: &str = "kernels 100 %";
 /// Pixels of a bucket.
 const BUCKET: f64 = 4.0;
 
@@ -359,10 +362,9 @@ impl Strips {
     pub fn label(&self, device: usize) -> (String, String) {
         let busy = self.all.get(device).copied().unwrap_or_default();
         (
-            format!("busy {:.0} %", busy.any() * 100.0),
+            format!("kernels {:.0} %", busy.kernels * 100.0),
             format!(
-                "of the run: kernels {}, copies without kernels {}",
-                Percent(busy.kernels),
+                "of the run; copies without kernels {}",
                 Percent(busy.copies)
             ),
         )
@@ -515,8 +517,8 @@ mod tests {
             "queue 1",
             "step 0: 910 ns",
             "makespan 910 ns",
-            ">busy 88 %<",
-            ">busy 99 %<",
+            ">kernels 88 %<",
+            ">kernels 44 %<",
         ] {
             assert!(svg.contains(part), "{part}");
         }
@@ -614,7 +616,7 @@ mod tests {
     #[test]
     fn an_empty_trace_is_still_a_chart() {
         let svg = drawn(&[chart(&Trace::default())]);
-        assert!(svg.contains("0 commands"));
+        assert!(svg.contains("no commands: the run was not traced"));
         assert!(svg.trim_end().ends_with("</svg>"));
         assert!(drawn(&[]).contains("</svg>"));
     }

@@ -179,6 +179,12 @@ const PIECE: usize = 256 << 10;
 pub fn of_memory<T: Pod + Send + Sync>(elements: Shared<T>, columns: u64) -> Fill {
     Arc::new(move |block, bytes| {
         let width = block.width() as usize;
+        if block.width() == columns {
+            let first = (block.rows.start * columns) as usize;
+            let all = &elements[first..first + bytes.len() / size_of::<T>()];
+            parallel::copy(bytes, bytemuck::cast_slice(all));
+            return Ok(());
+        }
         let line = (width * size_of::<T>()).max(1);
         let rows = PIECE.div_ceil(line);
         parallel::pieces(bytes, rows * line, |piece, bytes| {

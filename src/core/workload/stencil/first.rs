@@ -62,7 +62,7 @@ impl FirstVersion {
             (Self::Given(numbers), _) => {
                 let unit_bytes = unit_points * precision.bytes();
                 let own = units.start * unit_bytes..units.end * unit_bytes;
-                bytes.copy_from_slice(&numbers[own.start as usize..own.end as usize]);
+                parallel::copy(bytes, &numbers[own.start as usize..own.end as usize]);
                 Ok(())
             }
             (Self::Random { seed }, Precision::F64) => {

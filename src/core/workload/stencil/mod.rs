@@ -398,6 +398,13 @@ impl Grid for Stencil {
             .write(units, self.unit_points(), self.precision, bytes)
     }
 
+    fn given(&self) -> Option<&[u8]> {
+        match &self.first {
+            FirstVersion::Given(numbers) => Some(numbers),
+            FirstVersion::Random { .. } | FirstVersion::File(_) => None,
+        }
+    }
+
     fn deliver(&self, result: &[u8]) {
         if let Some(sink) = &self.sink {
             sink.take(0, result);

@@ -415,7 +415,7 @@ fn data(
 /// Fills a memory so that reading what was never written shows.
 fn poison(runtime: &mut dyn Runtime, memory: HostMemoryId) -> Result<(), RuntimeError> {
     if let Some(bytes) = data(runtime, memory)? {
-        pieces(bytes, PIECE as usize, &|_, piece| piece.fill(POISON));
+        parallel::fill(bytes, POISON);
     }
     Ok(())
 }

@@ -13,6 +13,7 @@ use super::handle::{Event, Stream};
 use super::launch::{LaunchEnv, Prepared, QueueMemory};
 use super::library::Libraries;
 use super::library::choice::Choices;
+use super::managed::memory_on;
 use super::memory::{Allocation, copy, pin_in_place, pinned};
 use super::program::Programs;
 use super::serve::Measured;
@@ -38,6 +39,8 @@ pub(super) struct Cuda {
     pub(super) choices: Choices,
     /// Launches that are measured.
     pub(super) measured: Vec<Measured>,
+    /// The GPU on which host memory is, by CUDA's number, if it is on one.
+    hosts_on: Option<usize>,
     /// By source and target.
     peers: HashMap<(DeviceId, DeviceId), PeerPath>,
 }
@@ -91,6 +94,7 @@ pub fn open(
         programs: Programs::default(),
         choices: Choices::default(),
         measured: Vec::new(),
+        hosts_on: None,
         peers,
     };
     Ok(Box::new(Machine::new(cuda, devices, completions)))
@@ -128,7 +132,14 @@ impl Driver for Cuda {
     }
 
     fn pinned(&mut self, device: &OpenDevice, bytes: u64) -> Result<HostRegion, RuntimeError> {
-        pinned(&device.context, bytes)
+        match self.hosts_on {
+            Some(gpu) => memory_on(gpu, bytes),
+            None => pinned(&device.context, bytes),
+        }
+    }
+
+    fn host_on(&mut self, gpu: usize) {
+        self.hosts_on = Some(gpu);
     }
 
     fn pin_in_place(&mut self, region: &mut HostRegion, devices: &[OpenDevice]) {

@@ -10,7 +10,7 @@ use super::discover::{attribute, capability, found, handle, start};
 use super::error::{Failure, check};
 use super::graph::FIRST_WITH_GRAPHS;
 use super::handle::{Context, DeviceMemory, Event, Stream};
-use super::memory::{Allocation, Unused};
+use super::memory::{Allocation, Unused, bytes};
 use super::program::{LoadedKernel, LoadedProgram, ProgramKey};
 use crate::codelet::KernelSource;
 use crate::runtime::device_clock::{Clock, Stamps};
@@ -215,17 +215,7 @@ fn probe(from: &OpenDevice, to: &OpenDevice) -> Result<f64, Failure> {
     for _ in 0..2 {
         begun.record(&stream)?;
         // SAFETY: both have so many bytes, and live until the stream has ended.
-        let code = unsafe {
-            sys::cuMemcpyPeerAsync(
-                target.raw(),
-                to.context.raw(),
-                source.raw(),
-                from.context.raw(),
-                PROBE,
-                stream.raw(),
-            )
-        };
-        check("cuMemcpyPeerAsync", code)?;
+        unsafe { bytes(&stream, source.raw(), target.raw(), PROBE) }?;
         ended.record(&stream)?;
         stream.synchronize()?;
     }

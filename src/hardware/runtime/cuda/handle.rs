@@ -32,10 +32,6 @@ impl Context {
         Ok(Arc::new(Self { raw, device }))
     }
 
-    pub(super) fn raw(&self) -> CUcontext {
-        self.raw
-    }
-
     pub(super) fn device(&self) -> CUdevice {
         self.device
     }
@@ -44,6 +40,20 @@ impl Context {
     pub(super) fn make_current(&self) -> Result<(), Failure> {
         // SAFETY: the context is alive.
         check("cuCtxSetCurrent", unsafe { sys::cuCtxSetCurrent(self.raw) })
+    }
+
+    /// Calls `act` with this context as the thread's, which has its own again then: it may be the
+    /// user's.
+    pub(super) fn within<R>(&self, act: impl FnOnce() -> R) -> Result<R, Failure> {
+        let mut before = std::ptr::null_mut();
+        // SAFETY: the driver writes a context, or null.
+        let code = unsafe { sys::cuCtxGetCurrent(&mut before) };
+        check("cuCtxGetCurrent", code)?;
+        self.make_current()?;
+        let result = act();
+        // SAFETY: it was the thread's context just now.
+        let code = unsafe { sys::cuCtxSetCurrent(before) };
+        check("cuCtxSetCurrent", code).map(|()| result)
     }
 
     /// Lets kernels and copies of this context reach the memory of another one.
@@ -76,10 +86,8 @@ macro_rules! handle {
 
         impl Drop for $name {
             fn drop(&mut self) {
-                if self.context.make_current().is_ok() {
-                    // SAFETY: the object is owned by `self` alone.
-                    let _ = unsafe { $release(self.raw) };
-                }
+                // SAFETY: the object is owned by `self` alone.
+                let _ = self.context.within(|| unsafe { $release(self.raw) });
             }
         }
 
@@ -143,6 +151,10 @@ raw! {
 }
 
 impl Stream {
+    pub(super) fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
     pub(super) fn new(context: &Arc<Context>) -> Result<Self, Failure> {
         context.make_current()?;
         let mut raw = std::ptr::null_mut();
@@ -238,10 +250,6 @@ impl Event {
 }
 
 impl DeviceMemory {
-    pub(super) fn context(&self) -> &Arc<Context> {
-        &self.context
-    }
-
     /// At least one byte.
     pub(super) fn new(context: &Arc<Context>, bytes: usize) -> Result<Self, Failure> {
         context.make_current()?;
@@ -249,6 +257,18 @@ impl DeviceMemory {
         // SAFETY: the driver writes the address; a context is current.
         let code = unsafe { sys::cuMemAlloc_v2(&mut raw, bytes.max(1)) };
         check("cuMemAlloc", code)?;
+        let context = Arc::clone(context);
+        Ok(Self { raw, context })
+    }
+
+    /// Memory that the host reaches, too; at least one byte.
+    pub(super) fn managed(context: &Arc<Context>, bytes: usize) -> Result<Self, Failure> {
+        context.make_current()?;
+        let mut raw = 0;
+        let flags = sys::CUmemAttach_flags::CU_MEM_ATTACH_GLOBAL as u32;
+        // SAFETY: the driver writes the address; a context is current.
+        let code = unsafe { sys::cuMemAllocManaged(&mut raw, bytes.max(1), flags) };
+        check("cuMemAllocManaged", code)?;
         let context = Arc::clone(context);
         Ok(Self { raw, context })
     }

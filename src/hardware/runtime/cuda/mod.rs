@@ -11,7 +11,8 @@
 //!   was faster.
 //! * A kernel's OpenCL C is compiled by NVIDIA's OpenCL compiler ([`super::opencl`]) or by
 //!   NVRTC (`nvrtc`), as `compiler` chooses; [`ptx`] translates the PTX and `program` loads it.
-//! * `handle` owns CUDA objects, `error` explains error codes, and `memory` has host memory.
+//! * `handle` owns CUDA objects, `error` explains error codes, `memory` has host memory,
+//!   and `managed` memory on a GPU that is the host's, too.
 //!
 //! Without the crate's feature `cuda` only [`ptx`] and the answer that there is no CUDA
 //! exist (`absent`).
@@ -38,6 +39,8 @@ mod launch;
 #[cfg(feature = "cuda")]
 mod library;
 #[cfg(feature = "cuda")]
+mod managed;
+#[cfg(feature = "cuda")]
 mod memory;
 #[cfg(feature = "cuda")]
 mod nvrtc;
@@ -48,11 +51,13 @@ pub mod ptx;
 mod serve;
 
 #[cfg(not(feature = "cuda"))]
-pub use absent::{discover, open};
+pub use absent::{GpuBytes, discover, memory_on, open};
 #[cfg(feature = "cuda")]
 pub use backend::open;
 #[cfg(feature = "cuda")]
 pub use discover::discover;
+#[cfg(feature = "cuda")]
+pub use managed::{GpuBytes, memory_on};
 
 use super::ids::GpuIdentity;
 use crate::machine::Device;

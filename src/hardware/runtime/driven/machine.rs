@@ -194,6 +194,7 @@ impl<D: Driver> Devices for Machine<D> {
                 }
                 self.driver_time += begun.elapsed();
             }
+            Notice::HostMemoryOn(gpu) => self.driver.host_on(gpu),
             Notice::PhaseBegins(_) | Notice::DrivingBegins | Notice::DrivingEnds => {}
         }
     }

@@ -107,6 +107,9 @@ pub(super) trait Driver: Sized + 'static {
     /// Host memory that devices copy from and to at full speed.
     fn pinned(&mut self, device: &DeviceOf<Self>, bytes: u64) -> Result<HostRegion, RuntimeError>;
 
+    /// From now on that host memory lies on a GPU, by CUDA's number, if the driver is CUDA's.
+    fn host_on(&mut self, _gpu: usize) {}
+
     /// Pins a region in place, as far as the driver can; else copies are those of unpinned
     /// memory.
     fn pin_in_place(&mut self, region: &mut HostRegion, devices: &[DeviceOf<Self>]);

@@ -283,7 +283,7 @@ impl Devices for HostBackend {
             Notice::PhaseBegins(_) => self.follow_affinity_mask(),
             Notice::DrivingBegins => self.driver.begin(self.watched),
             Notice::DrivingEnds => self.driver.end(),
-            Notice::BatchBegins | Notice::BatchEnds => {}
+            Notice::BatchBegins | Notice::BatchEnds | Notice::HostMemoryOn(_) => {}
         }
     }
 }

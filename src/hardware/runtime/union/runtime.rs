@@ -4,6 +4,8 @@ use std::ops::Range;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
+use pdawl_base::parallel;
+
 use super::staging::{OwnMemory, Role};
 use super::{Held, InFlight, Released, Union};
 use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
@@ -245,6 +247,21 @@ impl Runtime for Union {
         // flight writes the range, and none can be submitted while the slice borrows the
         // runtime.
         Ok(unsafe { std::slice::from_raw_parts(first.as_ptr(), leased.bytes as usize) })
+    }
+
+    fn host_copy(
+        &mut self,
+        from: HostMemoryId,
+        to: HostMemoryId,
+        bytes: u64,
+    ) -> Result<(), RuntimeError> {
+        let given = NonNull::from(self.host_read(from, 0..bytes)?);
+        let target = self.host_range(to, 0..bytes)?;
+        if from != to {
+            // SAFETY: nothing writes or frees the one region while the other one is written.
+            parallel::copy(target, unsafe { given.as_ref() });
+        }
+        Ok(())
     }
 
     fn wait(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>, RuntimeError> {

@@ -265,15 +265,21 @@ impl Form for GridForm<'_> {
         let units = PIECE.div_ceil(unit_bytes).max(1);
         match (data(&mut *context.runtime, first)?, later) {
             (Some(bytes), Some(later)) => later.write(begin * unit_bytes, bytes),
-            (Some(bytes), None) => {
-                let write = |i: usize, piece: &mut [u8]| {
-                    let start = begin + i as u64 * units;
-                    let end = start + piece.len() as u64 / unit_bytes;
-                    grid.initial(start..end, piece)
-                };
-                let written = parallel::pieces(bytes, (units * unit_bytes) as usize, write);
-                written.into_iter().collect::<Result<(), _>>()?;
-            }
+            (Some(bytes), None) => match grid.given() {
+                Some(all) => {
+                    let own = &all[(begin * unit_bytes) as usize..];
+                    parallel::copy(bytes, &own[..bytes.len()]);
+                }
+                None => {
+                    let write = |i: usize, piece: &mut [u8]| {
+                        let start = begin + i as u64 * units;
+                        let end = start + piece.len() as u64 / unit_bytes;
+                        grid.initial(start..end, piece)
+                    };
+                    let written = parallel::pieces(bytes, (units * unit_bytes) as usize, write);
+                    written.into_iter().collect::<Result<(), _>>()?;
+                }
+            },
             (None, _) => {}
         }
         Ok(poison(&mut *context.runtime, second)?)

@@ -54,6 +54,8 @@ pub enum SliceTrials {
     IfShort,
     /// Always, for what cannot do with whole buffers.
     Always,
+    /// Never, and no other either, but for whether it stays in its buffers: one device has all.
+    None,
 }
 
 /// Determines on one device of a runtime how a kernel can be divided, unless `stop`
@@ -74,6 +76,13 @@ pub fn examine(
     // The first run compiles.
     trial.whole(&user, &base)?;
     trial.check_inputs()?;
+    if slice_trials == SliceTrials::None {
+        return Ok(Examined {
+            refusal: Some("no other device takes part".to_owned()),
+            user,
+            notes: Vec::new(),
+        });
+    }
     let began = Instant::now();
     let whole = trial.whole(&user, &base)?;
     let took = began.elapsed();

@@ -39,7 +39,7 @@ use crate::corun::layout::Layout;
 use crate::corun::memory::QUEUES;
 use crate::corun::{CorunError, GATHER, INPUT, Options};
 use crate::residency::difference::{self, Twice};
-use crate::runtime::{Command, DeviceId, HostMemoryId, Memory};
+use crate::runtime::{Command, DeviceId, HostMemoryId, Memory, RuntimeError};
 use crate::scope::RuntimeScope;
 use crate::verify::Compared;
 use crate::workload::Divisible;
@@ -208,7 +208,10 @@ impl<'a> KernelForm<'a> {
     fn reset_results(&mut self, context: &mut Context) -> Result<(), CorunError> {
         for buffer in self.buffers.iter().filter(|b| b.direction.writes()) {
             let HostBuffer { base, result, .. } = *buffer;
-            slices::copy(&mut *context.runtime, base, result, buffer.bytes)?;
+            match context.runtime.host_copy(base, result, buffer.bytes) {
+                Ok(()) | Err(RuntimeError::NoData) => {}
+                Err(error) => return Err(error.into()),
+            }
         }
         Ok(())
     }
@@ -224,6 +227,9 @@ impl<'a> KernelForm<'a> {
         let mut clash = None;
         let whole = |buffer: &HostBuffer| buffer.direction.writes() && !buffer.written_sliced;
         let units = 0..self.user.units();
+        let mut workers = context.jobs.all.iter().map(|job| job.device);
+        let first = workers.next();
+        let is_alone = workers.all(|device| Some(device) == first);
         for (device, images) in self.images.iter_mut() {
             let worked = std::mem::take(&mut images.worked);
             let Some(scratch) = self.scratch.filter(|_| worked && clash.is_none()) else {
@@ -234,11 +240,16 @@ impl<'a> KernelForm<'a> {
                 if !context.devices[device].alive {
                     break;
                 }
-                let read = images.read(index, scratch, 0..buffer.bytes);
+                // Nothing is to be merged with what has computed everything.
+                let to = if is_alone { buffer.result } else { scratch };
+                let read = images.read(index, to, 0..buffer.bytes);
                 context.submit(purpose, read, units.clone(), &[])?;
                 context.drain()?;
                 if context.spoiled || !context.devices[device].alive {
                     break;
+                }
+                if is_alone {
+                    continue;
                 }
                 let length = buffer.bytes as usize;
                 let base = context.runtime.host_bytes(buffer.base)?[..length].to_vec();

@@ -8,7 +8,7 @@ use crate::corun::CorunError;
 use crate::corun::memory::memory_limit;
 use crate::machine::Device;
 use crate::residency::difference::unchanged_outside;
-use crate::runtime::{BufferId, Command, DeviceId, EventId, HostMemoryId, Runtime, RuntimeError};
+use crate::runtime::{BufferId, Command, DeviceId, EventId, HostMemoryId};
 use crate::scope::RuntimeScope;
 use crate::workload::Divisible;
 use crate::workload::kernel::{Slices, UserKernel};
@@ -244,30 +244,4 @@ pub fn lacking(user: &UserKernel, device: &Device, limit: Option<u64>) -> Option
     let needed = user.bytes();
     let fits = needed <= limit && longest <= device.max_allocation;
     (!fits).then_some((limit.min(device.max_allocation), needed))
-}
-
-/// Bytes copied at a time: they stay in a cache in between.
-const PIECE: usize = 256 << 10;
-
-/// Copies host memory.
-pub(super) fn copy(
-    runtime: &mut dyn Runtime,
-    from: HostMemoryId,
-    to: HostMemoryId,
-    bytes: u64,
-) -> Result<(), RuntimeError> {
-    let mut piece = vec![0; PIECE.min(bytes as usize)];
-    let mut at = 0;
-    while at < bytes as usize {
-        let end = (at + PIECE).min(bytes as usize);
-        let piece = &mut piece[..end - at];
-        match runtime.host_bytes(from) {
-            Ok(from) => piece.copy_from_slice(&from[at..end]),
-            Err(RuntimeError::NoData) => return Ok(()),
-            Err(error) => return Err(error),
-        }
-        runtime.host_bytes(to)?[at..end].copy_from_slice(piece);
-        at = end;
-    }
-    Ok(())
 }

@@ -13,6 +13,7 @@ use crate::corun::context::{Context, MAIN, Purpose};
 use crate::corun::form::{Later, PIECE, When, data, pieces, poison};
 use crate::corun::{CorunError, VECTOR};
 use crate::matrix::Csr;
+use crate::parallel;
 use crate::runtime::{AdoptedMemory, BufferId, Command, HostMemoryId, Memory, Runtime, Value};
 use crate::scope::RuntimeScope;
 use crate::workload::Divisible;
@@ -291,6 +292,10 @@ impl<'a> HostProduct<'a> {
             return Ok(());
         };
         let x = &mut x[..numbers.len() * number as usize];
+        if spmv.has_own_arrays() {
+            parallel::copy(x, bytemuck::cast_slice(numbers));
+            return Ok(());
+        }
         pieces(x, PIECE as usize, &|i, piece| {
             let first = i as u64 * PIECE / number;
             let places = first..first + piece.len() as u64 / number;
