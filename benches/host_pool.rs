@@ -131,6 +131,7 @@ impl Pool {
                         rows: ROWS,
                         columns: ROWS,
                         along,
+                        precision: Precision::F32,
                     };
                     let args = arguments(of, &fft.values());
                     launch(fft.codelet(), fft.units(), args, fft.cost())

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _arrays, _pdawl
 from ._run import Factors, Result
-from ._session import _complex, _square
+from ._session import _PARTS, _square
 
 
 class Cluster:
@@ -66,9 +66,10 @@ class Cluster:
         return Factors(array.reshape(a.shape), pivots, run)
 
     def fft2(self, a: Any, *, tile: int | None = None, verify: bool = False) -> Result | None:
-        """The Fourier transform of a matrix of complex64."""
-        a = _complex("a", a)
-        return _result(self._cluster.fft2(a, tile, verify), a.shape)
+        """The Fourier transform of a matrix of complex64 or complex128."""
+        a = _arrays.matrix("a", a, ("complex64", "complex128"))
+        found = self._cluster.fft2(a.view(_PARTS[a.dtype.name][1]), tile, verify)
+        return _result(found and (found[0].view(a.dtype), found[1]), a.shape)
 
     def sort(
         self, numbers: Any, *, tile: int | None = None, verify: bool = False

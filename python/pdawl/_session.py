@@ -249,15 +249,18 @@ class Session:
     def fft2(
         self, a: Any, axes: tuple[int, int] = (-2, -1), **options: Unpack[Options]
     ) -> Result:
-        """The Fourier transform of an array of complex64 or float32 over two axes, as
-        `numpy.fft.fft2`. Of several matrices, each is a run, and the result has the last one's."""
-        a = _arrays.checked("a", a, ("float32", "complex64"))
+        """The Fourier transform of an array of complex or real numbers over two axes, as
+        `numpy.fft.fft2`: of complex64 and float32 in single precision. Of several matrices, each is
+        a run, and the result has the last one's."""
+        a = _arrays.checked("a", a, ("float32", "float64", "complex64", "complex128"))
         if a.ndim < 2 or a.size == 0:
             raise ValueError(f"a has the shape {a.shape}; a transform is of two axes with numbers")
         last = np.moveaxis(a, axes, (-2, -1))
-        matrices = np.ascontiguousarray(last, np.complex64).reshape(-1, *last.shape[-2:])
-        ran = [self._session.fft2(matrix, _options(options)) for matrix in matrices]
-        found = ran[0][0] if len(ran) == 1 else np.stack([array for array, _ in ran])
+        dtype, real = _PARTS[a.dtype.name]
+        matrices = np.ascontiguousarray(last, dtype).reshape(-1, *last.shape[-2:])
+        ran = [self._session.fft2(matrix.view(real), _options(options)) for matrix in matrices]
+        arrays = [array.view(dtype) for array, _ in ran]
+        found = arrays[0] if len(arrays) == 1 else np.stack(arrays)
         return Result(np.moveaxis(found.reshape(last.shape), (-2, -1), axes), ran[-1][1])
 
     def sort(
@@ -329,8 +332,11 @@ def _square(name: str, given: Any) -> np.ndarray:
     return array
 
 
-def _complex(name: str, given: Any) -> np.ndarray:
-    return _arrays.matrix(name, given, ("complex64",))
+#: The complex numbers of transforms, and their parts, of each type.
+_PARTS = {
+    **dict.fromkeys(("float32", "complex64"), (np.complex64, np.float32)),
+    **dict.fromkeys(("float64", "complex128"), (np.complex128, np.float64)),
+}
 
 
 def _options(given: Options) -> dict[str, Any]:

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use numpy::ndarray::{ArrayView1, Dimension};
 use numpy::{
-    Complex32, Element, PyArray, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArray,
-    PyReadonlyArrayDyn, PyReadwriteArray, PyUntypedArray, PyUntypedArrayMethods,
+    Element, PyArray, PyArray1, PyArrayDyn, PyArrayMethods, PyReadonlyArray, PyReadonlyArrayDyn,
+    PyReadwriteArray, PyUntypedArray, PyUntypedArrayMethods,
 };
 use pdawl::matrix::Shared;
 use pdawl::session::{ArrayResult, Complex, DenseMatrix, Error, Factor, Factors, Number};
@@ -71,11 +71,22 @@ pub fn shared<T: 'static>(elements: NonNull<[T]>, array: &Bound<'_, PyAny>) -> P
 /// What a call makes of an array, with the borrow that keeps other calls from writing it.
 pub struct Lent<'py, M, T: Element>(pub M, PyReadonlyArrayDyn<'py, T>);
 
-/// A matrix of floats or doubles.
-pub enum AnyMatrix<'py> {
-    F32(Lent<'py, DenseMatrix<f32>, f32>),
-    F64(Lent<'py, DenseMatrix<f64>, f64>),
+/// A matrix of floats or doubles, or of pairs of them.
+pub enum AnyMatrix<'py, F = f32, D = f64> {
+    F32(Lent<'py, DenseMatrix<F>, f32>),
+    F64(Lent<'py, DenseMatrix<D>, f64>),
 }
+
+/// The same of a matrix of either type.
+macro_rules! of_any {
+    ($any:expr, $matrix:ident => $do:expr) => {
+        match $any {
+            $crate::arrays::AnyMatrix::F32($matrix) => $do,
+            $crate::arrays::AnyMatrix::F64($matrix) => $do,
+        }
+    };
+}
+pub(crate) use of_any;
 
 impl<'py> AnyMatrix<'py> {
     pub fn of(name: &str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
@@ -121,13 +132,23 @@ pub fn matrix<'py, N: Element + 'static, T: Factor>(
     Ok(Lent(matrix.map_err(|error| exception(&error))?, lent))
 }
 
-/// A matrix of complex numbers, which are pairs of floats.
-pub fn complex<'py>(
-    name: &str,
+/// A matrix of complex numbers, which come as pairs of numbers.
+pub fn any_complex<'py>(
     array: &Bound<'py, PyAny>,
-) -> PyResult<Lent<'py, DenseMatrix<Complex>, Complex32>> {
-    let (rows, columns, Lent(pairs, lent)) = stored_as(name, array)?;
-    let matrix = DenseMatrix::new(rows, columns, pairs);
+) -> PyResult<AnyMatrix<'py, Complex<f32>, Complex<f64>>> {
+    Ok(match array.cast::<PyArrayDyn<f64>>() {
+        Ok(array) => AnyMatrix::F64(complex(array)?),
+        Err(_) => AnyMatrix::F32(complex(array.cast::<PyArrayDyn<f32>>()?)?),
+    })
+}
+
+fn complex<'py, T: Element + Number>(
+    array: &Bound<'py, PyArrayDyn<T>>,
+) -> PyResult<Lent<'py, DenseMatrix<Complex<T>>, T>> {
+    let lent = read("a", array)?;
+    let [rows, columns] = sides(lent.shape())?;
+    let pairs = shared(NonNull::from(lent.as_slice()?), array)?.cast();
+    let matrix = DenseMatrix::new(rows, columns / 2, pairs);
     Ok(Lent(matrix.map_err(|error| exception(&error))?, lent))
 }
 
@@ -161,6 +182,14 @@ pub fn answer<T: Element + Clone + Send + Sync + 'static>(
 #[pyclass(frozen)]
 struct Kept(#[allow(dead_code, reason = "it is kept")] Box<dyn Any + Send + Sync>);
 
+/// A flat array of the pairs of complex numbers.
+pub fn complex_answer<T: Element + Number>(
+    py: Python<'_>,
+    ArrayResult { result, run }: ArrayResult<DenseMatrix<Complex<T>>>,
+) -> PyResult<Answer> {
+    answer(py, result.into_shared().cast::<T>(), run)
+}
+
 /// The factors and the exchanges of rows of an LU factorisation.
 pub type LuAnswer = (Answer, Py<PyArray1<i32>>);
 
@@ -187,14 +216,4 @@ pub fn kept<T: Element + Clone + Send + Sync + 'static>(
 /// The exception of matrices of unlike types.
 pub fn unlike() -> PyErr {
     PyTypeError::new_err("the matrices have different types; astype() makes them the same")
-}
-
-/// The same of complex numbers.
-pub fn complex_answer(
-    py: Python<'_>,
-    ArrayResult { result, run }: ArrayResult<DenseMatrix<Complex>>,
-) -> PyResult<Answer> {
-    let pairs = result.into_elements().into_iter();
-    let numbers = pairs.map(|[real, imaginary]| Complex32::new(real, imaginary));
-    answer(py, numbers.collect::<Vec<_>>(), run)
 }

@@ -5,7 +5,7 @@ use pdawl::session::{ArrayResult, ClusterOptions, DenseMatrix, Error, NodeRun, N
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::arrays::{self, Answer, AnyMatrix, LuAnswer, answer, complex_answer, lu_answer};
+use crate::arrays::{self, Answer, AnyMatrix, LuAnswer, answer, complex_answer, lu_answer, of_any};
 use crate::errors::exception;
 use crate::worker::Worker;
 
@@ -90,16 +90,10 @@ impl Cluster {
         tile: Option<u32>,
         verify: bool,
     ) -> PyResult<Option<LuAnswer>> {
-        match AnyMatrix::of("a", a)? {
-            AnyMatrix::F32(a) => {
-                let computed = self.run(py, |nodes| run(nodes.lu(&a.0), tile, verify))?;
-                computed.map(|found| lu_answer(py, found)).transpose()
-            }
-            AnyMatrix::F64(a) => {
-                let computed = self.run(py, |nodes| run(nodes.lu(&a.0), tile, verify))?;
-                computed.map(|found| lu_answer(py, found)).transpose()
-            }
-        }
+        of_any!(AnyMatrix::of("a", a)?, a => {
+            let computed = self.run(py, |nodes| run(nodes.lu(&a.0), tile, verify))?;
+            computed.map(|found| lu_answer(py, found)).transpose()
+        })
     }
 
     fn fft2(
@@ -109,9 +103,10 @@ impl Cluster {
         tile: Option<u32>,
         verify: bool,
     ) -> PyResult<Option<Answer>> {
-        let a = arrays::complex("a", a)?;
-        let computed = self.run(py, |nodes| run(nodes.fft2(&a.0), tile, verify))?;
-        computed.map(|found| complex_answer(py, found)).transpose()
+        of_any!(arrays::any_complex(a)?, a => {
+            let computed = self.run(py, |nodes| run(nodes.fft2(&a.0), tile, verify))?;
+            computed.map(|found| complex_answer(py, found)).transpose()
+        })
     }
 
     fn sort(

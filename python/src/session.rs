@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyAny;
 
-use crate::arrays::{self, Answer, AnyMatrix, Lent, answer};
+use crate::arrays::{self, Answer, AnyMatrix, Lent, answer, of_any};
 use crate::balancer::PyBalancer;
 use crate::caller::Caller;
 use crate::errors::exception;
@@ -282,16 +282,10 @@ impl Session {
         a: &Bound<'_, PyAny>,
         options: OperationOptions,
     ) -> PyResult<Answer> {
-        match AnyMatrix::of("a", a)? {
-            AnyMatrix::F32(a) => {
-                let ran = self.run(py, |session| options.run(session.cholesky(&a.0)))?;
-                answer(py, ran.result.into_shared(), ran.run)
-            }
-            AnyMatrix::F64(a) => {
-                let ran = self.run(py, |session| options.run(session.cholesky(&a.0)))?;
-                answer(py, ran.result.into_shared(), ran.run)
-            }
-        }
+        of_any!(AnyMatrix::of("a", a)?, a => {
+            let ran = self.run(py, |session| options.run(session.cholesky(&a.0)))?;
+            answer(py, ran.result.into_shared(), ran.run)
+        })
     }
 
     /// The factors and the exchanges of rows.
@@ -301,27 +295,23 @@ impl Session {
         a: &Bound<'_, PyAny>,
         options: OperationOptions,
     ) -> PyResult<arrays::LuAnswer> {
-        match AnyMatrix::of("a", a)? {
-            AnyMatrix::F32(a) => {
-                let ran = self.run(py, |session| options.run(session.lu(&a.0)))?;
-                arrays::lu_answer(py, ran)
-            }
-            AnyMatrix::F64(a) => {
-                let ran = self.run(py, |session| options.run(session.lu(&a.0)))?;
-                arrays::lu_answer(py, ran)
-            }
-        }
+        of_any!(AnyMatrix::of("a", a)?, a => {
+            let ran = self.run(py, |session| options.run(session.lu(&a.0)))?;
+            arrays::lu_answer(py, ran)
+        })
     }
 
+    /// Complex numbers come and go as pairs.
     fn fft2(
         &self,
         py: Python<'_>,
         a: &Bound<'_, PyAny>,
         options: OperationOptions,
     ) -> PyResult<Answer> {
-        let a = arrays::complex("a", a)?;
-        let ran = self.run(py, |session| options.run(session.fft2(&a.0)))?;
-        arrays::complex_answer(py, ran)
+        of_any!(arrays::any_complex(a)?, a => {
+            let ran = self.run(py, |session| options.run(session.fft2(&a.0)))?;
+            arrays::complex_answer(py, ran)
+        })
     }
 
     fn sort(

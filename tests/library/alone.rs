@@ -62,6 +62,7 @@ fn fft(rows: u64, columns: u64, tile: u64) -> Program {
     let fft = FftWorkload {
         rows,
         columns,
+        precision: Precision::F32,
         placement: Placement::Rows,
         matrix: generated(extent, rows),
     };

@@ -282,6 +282,7 @@ fn with_kernels(placement: Placement, seed: u64) -> Vec<(Arc<dyn ClusterWorkload
                 FftWorkload {
                     rows: 16,
                     columns: 32,
+                    precision: Precision::F32,
                     placement,
                     matrix: singles(16, 32, 8, seed),
                 }

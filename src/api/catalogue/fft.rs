@@ -2,6 +2,7 @@
 
 use super::{Entry, Given, Made, OUTPUT, Parameter, Unfit, input};
 use crate::cluster::space::Extent;
+use crate::codelet::Precision;
 use crate::matrix::npy::{ElementType, NpyMatrix};
 use crate::workload::cluster::{FftWorkload, Placement, generated, of_file};
 
@@ -66,6 +67,7 @@ fn make(given: &Given) -> Result<Made, Unfit> {
     let transform = FftWorkload {
         rows,
         columns,
+        precision: Precision::F32,
         placement: given.placement,
         matrix,
     };

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustfft::num_complex::Complex32;
-use rustfft::{Fft, FftPlanner};
+use rustfft::num_complex::Complex;
+use rustfft::{Fft, FftNum, FftPlanner};
 
 use crate::HostValue;
 use crate::host::{Arguments, Vectorised, vectorised};
@@ -19,60 +19,74 @@ const TOGETHER: usize = 32;
 /// of the nearest cache.
 const GAP: usize = 8;
 
-thread_local! {
-    /// Plans of a worker by length, and memory for columns and for intermediate results,
-    /// which is as costly to allocate as to fill.
-    static WORKSPACE: RefCell<Workspace> = RefCell::default();
+/// Numbers of which complex ones consist.
+pub(super) trait Real: FftNum + Default {
+    /// Calls `act` with the worker's own workspace.
+    fn with<R>(act: impl FnOnce(&mut Workspace<Self>) -> R) -> R;
 }
 
+macro_rules! real {
+    ($($real:ty, $own:ident;)*) => { $(
+        thread_local! {
+            static $own: RefCell<Workspace<$real>> = RefCell::default();
+        }
+
+        impl Real for $real {
+            fn with<R>(act: impl FnOnce(&mut Workspace<Self>) -> R) -> R {
+                $own.with_borrow_mut(act)
+            }
+        }
+    )* };
+}
+
+real! {
+    f32, SINGLES;
+    f64, DOUBLES;
+}
+
+/// Plans of a worker by length, and memory for columns and for intermediate results,
+/// which is as costly to allocate as to fill.
 #[derive(Default)]
-struct Workspace {
-    plans: HashMap<usize, Arc<dyn Fft<f32>>>,
-    columns: Vec<Complex32>,
-    scratch: Vec<Complex32>,
+pub(super) struct Workspace<T> {
+    plans: HashMap<usize, Arc<dyn Fft<T>>>,
+    columns: Vec<Complex<T>>,
+    scratch: Vec<Complex<T>>,
 }
 
-impl Workspace {
-    /// The transform of lines of this length, memory for what it needs besides, and memory
-    /// for so many numbers of columns.
-    fn of(
-        &mut self,
-        length: usize,
-        columns: usize,
-    ) -> (&dyn Fft<f32>, &mut [Complex32], &mut [Complex32]) {
+impl<T: Real> Workspace<T> {
+    /// The transform of lines of this length, and memory for what it needs besides and for so many
+    /// numbers of columns.
+    fn of(&mut self, length: usize, columns: usize) -> (&dyn Fft<T>, [&mut [Complex<T>]; 2]) {
         let plan = (self.plans.entry(length))
             .or_insert_with(|| FftPlanner::new().plan_fft_forward(length));
         let scratch = plan.get_inplace_scratch_len();
         let scratch = scratch.max(plan.get_immutable_scratch_len());
         for (memory, length) in [(&mut self.columns, columns), (&mut self.scratch, scratch)] {
             if memory.len() < length {
-                memory.resize(length, Complex32::default());
+                memory.resize(length, Complex::default());
             }
         }
-        (
-            &**plan,
-            &mut self.scratch[..scratch],
-            &mut self.columns[..columns],
-        )
+        let memory = [&mut self.scratch[..scratch], &mut self.columns[..columns]];
+        (&**plan, memory)
     }
 }
 
 /// A block in memory.
 #[derive(Clone, Copy)]
-struct Block {
-    first: *mut Complex32,
+struct Block<T> {
+    first: *mut Complex<T>,
     stride: usize,
 }
 
 /// A block, its transforms, and their rows and columns.
-fn blocks(args: &[HostValue]) -> (Block, Block, usize, usize) {
+fn blocks<T>(args: &[HostValue]) -> (Block<T>, Block<T>, usize, usize) {
     let args = Arguments {
         codelet: "fft",
         values: args,
     };
     let block = |memory: usize, place: usize| Block {
         // The place of an empty block need not exist.
-        first: (args.memory::<Complex32>(memory)).wrapping_add(args.u64(place)),
+        first: (args.memory::<Complex<T>>(memory)).wrapping_add(args.u64(place)),
         stride: args.u32(place + 1),
     };
     (block(0, 2), block(1, 4), args.u32(6), args.u32(7))
@@ -80,13 +94,13 @@ fn blocks(args: &[HostValue]) -> (Block, Block, usize, usize) {
 
 /// # Safety
 /// That of `HostKernel`.
-pub(super) unsafe fn rows(args: &[HostValue], _first: u64, units: Range<u64>) {
-    let (x, y, _, columns) = blocks(args);
+pub(super) unsafe fn rows<T: Real>(args: &[HostValue], _first: u64, units: Range<u64>) {
+    let (x, y, _, columns) = blocks::<T>(args);
     if columns == 0 {
         return;
     }
-    WORKSPACE.with_borrow_mut(|workspace| {
-        let (plan, scratch, _) = workspace.of(columns, 0);
+    T::with(|workspace| {
+        let (plan, [scratch, _]) = workspace.of(columns, 0);
         for row in units.start as usize..units.end as usize {
             // SAFETY: the memories have this row; that of y is this call's, and is that of x
             // or does not overlap it.
@@ -108,14 +122,14 @@ pub(super) unsafe fn rows(args: &[HostValue], _first: u64, units: Range<u64>) {
 
 /// # Safety
 /// That of `HostKernel`.
-pub(super) unsafe fn columns(args: &[HostValue], _first: u64, units: Range<u64>) {
-    let (x, y, rows, _) = blocks(args);
+pub(super) unsafe fn columns<T: Real>(args: &[HostValue], _first: u64, units: Range<u64>) {
+    let (x, y, rows, _) = blocks::<T>(args);
     if rows == 0 {
         return;
     }
     let distance = rows + GAP;
-    WORKSPACE.with_borrow_mut(|workspace| {
-        let (plan, scratch, lines) = workspace.of(rows, TOGETHER * distance);
+    T::with(|workspace| {
+        let (plan, [scratch, lines]) = workspace.of(rows, TOGETHER * distance);
         let scratch = &mut scratch[..plan.get_inplace_scratch_len()];
         for begin in (units.start as usize..units.end as usize).step_by(TOGETHER) {
             let some = begin..(begin + TOGETHER).min(units.end as usize);
@@ -142,15 +156,15 @@ pub(super) unsafe fn columns(args: &[HostValue], _first: u64, units: Range<u64>)
 
 /// Copies some columns of a block, which has them, from `x` on to lines. The compiler unrolls
 /// the copies of [`TOGETHER`] columns, which halves the time of a transform.
-struct Gather<'a> {
+struct Gather<'a, T> {
     count: usize,
     rows: usize,
     stride: usize,
-    x: *const Complex32,
-    lines: &'a mut [Complex32],
+    x: *const Complex<T>,
+    lines: &'a mut [Complex<T>],
 }
 
-impl Vectorised for Gather<'_> {
+impl<T: Real> Vectorised for Gather<'_, T> {
     #[inline(always)]
     fn run(self) {
         let Self {
@@ -176,15 +190,15 @@ impl Vectorised for Gather<'_> {
 }
 
 /// Copies lines to some columns of a block, which has them, from `y` on. Nobody else uses them.
-struct Scatter<'a> {
+struct Scatter<'a, T> {
     count: usize,
     rows: usize,
     stride: usize,
-    lines: &'a [Complex32],
-    y: *mut Complex32,
+    lines: &'a [Complex<T>],
+    y: *mut Complex<T>,
 }
 
-impl Vectorised for Scatter<'_> {
+impl<T: Real> Vectorised for Scatter<'_, T> {
     #[inline(always)]
     fn run(self) {
         let Self {
@@ -214,9 +228,14 @@ impl Vectorised for Scatter<'_> {
 mod tests {
     use super::*;
 
-    /// Sums in double precision, for lines of several lengths and parts of a block.
     #[test]
     fn lines_agree_with_sums() {
+        agree::<f32>(|number| number as f32, f64::from, 1e-5);
+        agree::<f64>(|number| number, |number| number, 1e-13);
+    }
+
+    /// With sums in double precision, for lines of several lengths and parts of a block.
+    fn agree<T: Real>(of: fn(f64) -> T, double: fn(T) -> f64, most: f64) {
         let seed = fastrand::u64(..);
         println!("seed {seed}");
         let mut random = fastrand::Rng::with_seed(seed);
@@ -229,23 +248,23 @@ mod tests {
             (32, 19),
             (12, 75),
         ] {
-            let numbers = (0..2 * rows * columns).map(|_| random.f32() - 0.5);
-            let x: Vec<f32> = numbers.collect();
+            let numbers = (0..2 * rows * columns).map(|_| of(random.f64() - 0.5));
+            let x: Vec<T> = numbers.collect();
             for (along_rows, in_place) in
                 [(true, true), (true, false), (false, true), (false, false)]
             {
                 // The block lies in a larger one, whose other numbers stay as they are.
                 let (before, stride) = (random.usize(..9), columns + random.usize(..3));
-                let mut inside = vec![f32::NAN; 2 * (before + rows * stride)];
+                let mut inside = vec![of(f64::NAN); 2 * (before + rows * stride)];
                 let at = |row: usize, column: usize| 2 * (before + row * stride + column);
                 for row in 0..rows {
                     let from = &x[2 * row * columns..][..2 * columns];
                     inside[at(row, 0)..][..2 * columns].copy_from_slice(from);
                 }
-                let mut elsewhere = vec![f32::NAN; inside.len()];
-                let memory = |numbers: &mut Vec<f32>| HostValue::Memory {
+                let mut elsewhere = vec![of(f64::NAN); inside.len()];
+                let memory = |numbers: &mut Vec<T>| HostValue::Memory {
                     address: numbers.as_mut_ptr().cast(),
-                    bytes: 4 * numbers.len() as u64,
+                    bytes: size_of_val(&numbers[..]) as u64,
                 };
                 let place = [HostValue::U64(before as u64), HostValue::U32(stride as u32)];
                 let to = match in_place {
@@ -263,20 +282,24 @@ mod tests {
                     // SAFETY: the memories hold the block.
                     unsafe {
                         match along_rows {
-                            true => super::rows(&args, 0, part),
-                            false => super::columns(&args, 0, part),
+                            true => super::rows::<T>(&args, 0, part),
+                            false => super::columns::<T>(&args, 0, part),
                         }
                     }
                 }
                 let inside = if in_place { inside } else { elsewhere };
-                let y: Vec<f32> = (0..rows)
+                let y: Vec<T> = (0..rows)
                     .flat_map(|row| inside[at(row, 0)..][..2 * columns].to_vec())
                     .collect();
                 let others = (0..inside.len()).filter(|number| {
                     let place = (number / 2).checked_sub(before);
                     place.is_none_or(|place| place % stride >= columns)
                 });
-                assert!(others.into_iter().all(|other| inside[other].is_nan()));
+                assert!(
+                    others
+                        .into_iter()
+                        .all(|other| double(inside[other]).is_nan())
+                );
                 let place = |line: usize, at: usize| match along_rows {
                     true => 2 * (line * columns + at),
                     false => 2 * (at * columns + line),
@@ -287,15 +310,15 @@ mod tests {
                         for j in 0..length {
                             let turn = -std::f64::consts::TAU * (j * k) as f64 / length as f64;
                             let at = place(line, j);
-                            let (re, im) = (f64::from(x[at]), f64::from(x[at + 1]));
+                            let (re, im) = (double(x[at]), double(x[at + 1]));
                             real += re * turn.cos() - im * turn.sin();
                             imaginary += re * turn.sin() + im * turn.cos();
                         }
                         let at = place(line, k);
-                        let error = (f64::from(y[at]) - real).abs();
-                        let error = error.max((f64::from(y[at + 1]) - imaginary).abs());
+                        let error = (double(y[at]) - real).abs();
+                        let error = error.max((double(y[at + 1]) - imaginary).abs());
                         assert!(
-                            error < 1e-5,
+                            error < most,
                             "{rows} x {columns}, line {line}, {k}: {error}"
                         );
                     }

@@ -1,4 +1,4 @@
-//! Fourier transforms of the rows or the columns of a block of complex singles:
+//! Fourier transforms of the rows or the columns of a block of complex singles or doubles:
 //! `y_k = sum over j of x_j exp(-2 pi i j k / n)`, not scaled.
 //!
 //! Source: the 2-D FFT of Unicorn (Beri, Bansal and Kumar, section V), a task along rows and
@@ -28,17 +28,17 @@ mod host;
 use crate::{KernelSource, LEAST_GROUP, NdRange, OpenClKernel, Shape};
 
 use super::library::{Library, LibraryCall, Lines, MOST, are_sizes, u32_at, u64_at};
-use super::{Codelet, Cost, HostCode, LibraryKernel, Value};
+use super::{Codelet, Cost, HostCode, LibraryKernel, Precision, Value};
 
-/// The longest lines that OpenCL devices transform: 32 KiB of local memory.
+/// The longest lines of singles that OpenCL devices transform: 32 KiB of local memory.
 pub const LONGEST: u32 = 8192;
 
 /// What the codelets' names begin with.
 pub const NAME: &str = "fft-";
 
 /// What devices transform.
-pub const LIMITS: &str =
-    "GPUs transform lines of a power of two from 2 to 8192 numbers, and the host all others";
+pub const LIMITS: &str = "GPUs transform lines of a power of two from 2 to 8192 numbers (4096 doubles), and the host \
+     all others";
 
 /// Which lines are transformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,7 @@ pub struct Fft {
     pub rows: u32,
     pub columns: u32,
     pub along: Along,
+    pub precision: Precision,
 }
 
 impl Fft {
@@ -78,7 +79,7 @@ impl Fft {
         let lines = self.units() as f64;
         Cost {
             flops: 5.0 * length * length.log2().max(1.0) * lines,
-            bytes: 16.0 * length * lines,
+            bytes: 4.0 * self.precision.bytes() as f64 * length * lines,
         }
     }
 
@@ -88,35 +89,35 @@ impl Fft {
     }
 
     /// The codelet for lines of this length. OpenCL devices transform lengths that are
-    /// powers of two from 2 to [`LONGEST`].
+    /// powers of two from 2 to [`LONGEST`], of doubles to half of that.
     pub fn codelet(&self) -> Codelet {
         let name = match self.along {
-            Along::Rows => "fft-rows-f32",
-            Along::Columns => "fft-columns-f32",
+            Along::Rows => self.precision.choose("fft-rows-f32", "fft-rows-f64"),
+            Along::Columns => self.precision.choose("fft-columns-f32", "fft-columns-f64"),
         };
-        let length = self.length();
-        let fits = length.is_power_of_two() && (2..=LONGEST).contains(&length);
+        let (length, longest) = (self.length(), LONGEST / self.precision.choose(1, 2));
+        let fits = length.is_power_of_two() && (2..=longest).contains(&length);
         Codelet {
             name: name.into(),
-            host: host(self.along),
-            opencl: fits.then(|| opencl_kernel(length, self.along)),
-            library: Some(library(self.along)),
+            host: host(self.along, self.precision),
+            opencl: fits.then(|| opencl_kernel(length, self.along, self.precision)),
+            library: self.precision.choose(Some(library(self.along)), None),
         }
     }
 }
 
 /// The host's transforms along lines.
 #[cfg(feature = "dense")]
-fn host(along: Along) -> Option<HostCode> {
+fn host(along: Along, precision: Precision) -> Option<HostCode> {
     Some(HostCode::Kernel(match along {
-        Along::Rows => host::rows,
-        Along::Columns => host::columns,
+        Along::Rows => precision.choose(host::rows::<f32>, host::rows::<f64>),
+        Along::Columns => precision.choose(host::columns::<f32>, host::columns::<f64>),
     }))
 }
 
 /// The host transforms nothing without the crate's feature `dense`.
 #[cfg(not(feature = "dense"))]
-fn host(_along: Along) -> Option<HostCode> {
+fn host(_along: Along, _precision: Precision) -> Option<HostCode> {
     None
 }
 
@@ -158,23 +159,24 @@ fn library(along: Along) -> LibraryKernel {
 const ITEMS: usize = 256;
 
 /// The opencl_kernel for lines of this length, a power of two.
-fn opencl_kernel(length: u32, along: Along) -> OpenClKernel {
-    let of_items = |most: usize| in_groups(most.min(length as usize / 2), length, along);
+fn opencl_kernel(length: u32, along: Along, precision: Precision) -> OpenClKernel {
+    let of_items = |most: usize| in_groups(most.min(length as usize / 2), length, along, precision);
     of_items(ITEMS).or(of_items(LEAST_GROUP))
 }
 
-fn in_groups(items: usize, length: u32, along: Along) -> OpenClKernel {
+fn in_groups(items: usize, length: u32, along: Along, precision: Precision) -> OpenClKernel {
     OpenClKernel {
         source: KernelSource::new(
             include_str!("../../../kernels/fft.cl"),
             "kernels/fft.cl",
             "fft",
             format!(
-                "-DLENGTH={length} -DITEMS={items} -DCOLUMNS={}",
-                u8::from(along == Along::Columns)
+                "-DLENGTH={length} -DITEMS={items} -DCOLUMNS={} -DDOUBLES={}",
+                u8::from(along == Along::Columns),
+                precision.choose(0, 1)
             ),
         ),
-        fp64: false,
+        fp64: precision == Precision::F64,
         shape: Shape::with(move |units, _| NdRange::exact_group_per_unit(units, items)),
     }
 }
@@ -185,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_line_is_a_work_group() {
-        let sizes = opencl_kernel(64, Along::Rows)
+        let sizes = opencl_kernel(64, Along::Rows, Precision::F32)
             .steps(&(3..5), &[])
             .remove(0)
             .1;

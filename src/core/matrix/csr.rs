@@ -6,8 +6,8 @@ use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use bytemuck::Zeroable;
 use bytemuck::allocation::try_zeroed_vec;
+use bytemuck::{Pod, Zeroable};
 use thiserror::Error;
 
 use super::MatrixError;
@@ -235,6 +235,19 @@ impl<T> Shared<T> {
     /// is not dropped.
     pub unsafe fn new(elements: NonNull<[T]>, owner: Arc<dyn Any + Send + Sync>) -> Self {
         Self { elements, owner }
+    }
+}
+
+impl<T: Pod> Shared<T> {
+    /// The same bytes as elements of another type.
+    ///
+    /// # Panics
+    /// When they are no whole number of elements, or are not aligned.
+    pub fn cast<U: Pod>(self) -> Shared<U> {
+        Shared {
+            elements: NonNull::from(bytemuck::cast_slice::<T, U>(&self)),
+            owner: self.owner,
+        }
     }
 }
 

@@ -54,6 +54,7 @@ fn lines_are_transformed_from_one_block_to_another() {
                 rows,
                 columns,
                 along,
+                precision: Precision::F32,
             };
             let (rows, columns) = (rows as usize, columns as usize);
             let from = At {
@@ -98,6 +99,7 @@ fn lines_are_transformed_in_place_and_again_with_the_same_plan() {
             rows: 8,
             columns: 4,
             along,
+            precision: Precision::F32,
         };
         let at = At {
             first: 2,

@@ -7,8 +7,8 @@ use crate::codelet::Precision;
 use crate::matrix::Shared;
 use crate::workload::cluster::{Fill, of_memory};
 
-/// A complex number of singles: its real and its imaginary part.
-pub type Complex = [f32; 2];
+/// A complex number of singles or doubles: its real and its imaginary part.
+pub type Complex<T> = [T; 2];
 
 /// A dense matrix, row after row. Clones share the elements, which are not changed.
 #[derive(Clone, Debug, PartialEq)]

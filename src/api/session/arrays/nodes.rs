@@ -76,10 +76,10 @@ impl Nodes {
     }
 
     /// The Fourier transform of a matrix along its rows and columns, without a factor.
-    pub fn fft2<'a>(
+    pub fn fft2<'a, T: Number>(
         &'a mut self,
-        matrix_of: &DenseMatrix<Complex>,
-    ) -> NodeRun<'a, DenseMatrix<Complex>> {
+        matrix_of: &DenseMatrix<Complex<T>>,
+    ) -> NodeRun<'a, DenseMatrix<Complex<T>>> {
         let job = operations::fft2(matrix_of);
         let (rows, columns) = (matrix_of.rows(), matrix_of.columns());
         self.operation("fft2", job, move |spaces| {

@@ -55,10 +55,11 @@ pub fn lu<T: Number>(matrix: &DenseMatrix<T>) -> Result<Operation, Error> {
 }
 
 /// The transform of a matrix.
-pub fn fft2(matrix: &DenseMatrix<Complex>) -> Result<Operation, Error> {
+pub fn fft2<T: Number>(matrix: &DenseMatrix<Complex<T>>) -> Result<Operation, Error> {
     let transform = FftWorkload {
         rows: within(matrix.rows())?.into(),
         columns: within(matrix.columns())?.into(),
+        precision: T::PRECISION,
         placement: Placement::Rows,
         matrix: matrix.fill(),
     };
@@ -183,16 +184,16 @@ impl Session {
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// let mut session = Session::simulate("k40")?;
-    /// let ones = DenseMatrix::new(2, 2, vec![[1.0, 0.0]; 4])?;
+    /// let ones = DenseMatrix::new(2, 2, vec![[1.0f64, 0.0]; 4])?;
     /// let spectrum = session.fft2(&ones).run()?.result;
     /// assert_eq!(spectrum.elements(), [[4.0, 0.0], [0.0; 2], [0.0; 2], [0.0; 2]]);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn fft2<'a>(
+    pub fn fft2<'a, T: Number>(
         &'a mut self,
-        matrix: &'a DenseMatrix<Complex>,
-    ) -> ArrayRun<'a, DenseMatrix<Complex>> {
+        matrix: &'a DenseMatrix<Complex<T>>,
+    ) -> ArrayRun<'a, DenseMatrix<Complex<T>>> {
         ArrayRun::new(self, move |session, options| {
             let size = (matrix.rows(), matrix.columns());
             session.matrix(size, &fft2(matrix)?, options)

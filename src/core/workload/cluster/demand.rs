@@ -83,6 +83,7 @@ mod tests {
         let fft = FftWorkload {
             rows: 1 << 20,
             columns: 1 << 20,
+            precision: Precision::F32,
             placement,
             matrix: unused(),
         };

@@ -1,4 +1,4 @@
-//! The Fourier transform of a matrix of complex singles: a task along rows, in place, and one
+//! The Fourier transform of a matrix of complex numbers: a task along rows, in place, and one
 //! along columns (Unicorn, section V). Nothing is transposed in between: the second task
 //! takes columns of what the first one wrote.
 
@@ -22,6 +22,8 @@ const RESULT: usize = 1;
 pub struct FftWorkload {
     pub rows: u64,
     pub columns: u64,
+    /// Of both parts of a number.
+    pub precision: Precision,
     pub placement: Placement,
     pub matrix: Fill,
 }
@@ -29,11 +31,11 @@ pub struct FftWorkload {
 impl FftWorkload {
     /// The operation. One machine by itself has eight subtasks a task.
     pub fn operation(self) -> Operation {
-        let Self { rows, columns, .. } = self;
+        let (rows, columns, element) = (self.rows, self.columns, self.extent().element);
         Operation {
             title: format!("{rows} x {columns}"),
-            fp64: false,
-            bytes: 16 * u128::from(rows) * u128::from(columns),
+            fp64: self.precision == Precision::F64,
+            bytes: 2 * u128::from(self.extent().bytes(&self.extent().whole())),
             dense: None,
             hosts_only: false,
             outputs: vec![RESULT],
@@ -41,7 +43,7 @@ impl FftWorkload {
                 let longest = rows.max(columns);
                 let suits = || match place {
                     Place::Alone(_) => longest.div_ceil(8),
-                    Place::Nodes(fit) => fit.lines(longest, 8 * rows.min(columns)),
+                    Place::Nodes(fit) => fit.lines(longest, element * rows.min(columns)),
                 };
                 let tile = tile.unwrap_or_else(suits).min(longest);
                 let parts = format!("{tile} lines a subtask");
@@ -55,11 +57,13 @@ impl FftWorkload {
         let extent = self.extent();
         let mut program = Program::new("fft");
         let given = Contents::placed(self.placement, Arc::clone(&self.matrix));
-        program.add_space(extent, "[f32; 2]", Some(given));
-        let result = program.add_space(extent, "[f32; 2]", None);
+        let kind = self.precision.choose("[f32; 2]", "[f64; 2]");
+        program.add_space(extent, kind, Some(given));
+        let result = program.add_space(extent, kind, None);
         program.set_result_number(result);
         for along in [Along::Rows, Along::Columns] {
             let lines = Lines {
+                precision: self.precision,
                 extent,
                 tile,
                 along,
@@ -75,7 +79,7 @@ impl FftWorkload {
         Extent {
             rows: self.rows,
             columns: self.columns,
-            element: 8,
+            element: 2 * self.precision.bytes(),
         }
     }
 }
@@ -84,9 +88,9 @@ impl FftWorkload {
     /// A row of the given matrix.
     fn row(&self, row: u64, line: &mut [Complex]) {
         let whole = Block::new(row..row + 1, 0..self.columns);
-        let mut bytes = vec![0; 8 * self.columns as usize];
+        let mut bytes = vec![0; (self.extent().element * self.columns) as usize];
         Contents::again(&self.matrix, &whole, &mut bytes);
-        let numbers = numbers(&bytes, Precision::F32);
+        let numbers = numbers(&bytes, self.precision);
         for (to, number) in line.iter_mut().zip(numbers.as_chunks().0) {
             *to = *number;
         }
@@ -96,9 +100,9 @@ impl FftWorkload {
         let transform = Transform {
             rows: self.rows,
             columns: self.columns,
-            rounding: Rounding::from(Precision::F32),
+            rounding: Rounding::from(self.precision),
         };
-        let found = numbers(bytes, Precision::F32);
+        let found = numbers(bytes, self.precision);
         let mut row = |row, line: &mut [Complex]| self.row(row, line);
         // Not the numbers that were generated.
         let seed = seed.wrapping_add(1 << 32);
@@ -114,6 +118,7 @@ impl FftWorkload {
 /// The rows or the columns of a subtask, which become transforms.
 #[derive(Clone, Copy)]
 struct Lines {
+    precision: Precision,
     extent: Extent,
     tile: u64,
     along: Along,
@@ -140,6 +145,7 @@ impl Lines {
             rows: block.height() as u32,
             columns: block.width() as u32,
             along: self.along,
+            precision: self.precision,
         }
     }
 
@@ -157,11 +163,12 @@ impl Lines {
                 writes: vec![(to, block)],
             }
         };
+        let element = self.extent.element as u32;
         let launch = move |subtask| {
             let shape = self.shape(&self.block(subtask));
             let values = (in_place.into_iter())
-                .chain(SubtaskValue::place(0, 8))
-                .chain(SubtaskValue::place(to, 8))
+                .chain(SubtaskValue::place(0, element))
+                .chain(SubtaskValue::place(to, element))
                 .chain(shape.values().map(SubtaskValue::from));
             SubtaskLaunch {
                 codelet: Arc::new(shape.codelet()),

@@ -433,6 +433,7 @@ fn fft() -> Program {
     let fft = FftWorkload {
         rows: 64,
         columns: 64,
+        precision: Precision::F32,
         placement: Placement::Rows,
         matrix: unused(),
     };
@@ -612,6 +613,7 @@ fn operations() -> Vec<(Operation, Computing)> {
         let fft = FftWorkload {
             rows: size,
             columns: size,
+            precision: Precision::F32,
             placement: Placement::Rows,
             matrix: unused(),
         };

@@ -51,29 +51,24 @@ impl GpuBytes {
     /// When there is no CUDA, and when they are no memory of a GPU.
     pub fn at(address: u64, bytes: usize) -> Result<Self, RuntimeError> {
         start().map_err(|why| failed("cuInit", why))?;
-        let asked = |what| {
-            number(address, what).map_err(|failure| {
-                let why = failure.describe();
-                failed(
-                    failure.call,
-                    format!("address {address:#x} is not on a GPU: {why}"),
-                )
-            })
+        let is_not = |failure: Failure| {
+            let why = failure.describe();
+            let why = format!("address {address:#x} is not on a GPU: {why}");
+            failed(failure.call, why)
         };
+        let asked = |what| number(address, what).map_err(is_not);
         let gpu = asked(CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)? as usize;
         let begin = asked(CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_START_ADDR)?;
         let length = asked(CUpointer_attribute::CU_POINTER_ATTRIBUTE_RANGE_SIZE)?;
-        match bytes as u64 <= length.saturating_sub(address.saturating_sub(begin)) {
-            true => Ok(Self {
-                gpu,
-                address,
-                bytes,
-            }),
-            false => {
-                let why = format!("{bytes} bytes from {address:#x} on are more than are there");
-                Err(failed("cuPointerGetAttribute", why))
-            }
+        if bytes as u64 > length.saturating_sub(address.saturating_sub(begin)) {
+            let why = format!("{bytes} bytes from {address:#x} on are more than are there");
+            return Err(failed("cuPointerGetAttribute", why));
         }
+        Ok(Self {
+            gpu,
+            address,
+            bytes,
+        })
     }
 
     /// The GPU, by CUDA's number.

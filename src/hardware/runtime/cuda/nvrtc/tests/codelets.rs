@@ -40,11 +40,15 @@ pub(super) fn all() -> Vec<(Codelet, Vec<u64>)> {
         all.push((convolution::codelet(size, channels), of("mmmUuUuuuuuuuuu")));
     }
     for along in [Along::Rows, Along::Columns] {
-        for length in [2, 64, 4096] {
+        for (length, precision) in [(2, Precision::F32), (64, Precision::F64)]
+            .into_iter()
+            .chain([Precision::F32, Precision::F64].map(|precision| (4096, precision)))
+        {
             let fft = Fft {
                 rows: length,
                 columns: length,
                 along,
+                precision,
             };
             all.push((fft.codelet(), of("mmUuUuuu")));
         }
