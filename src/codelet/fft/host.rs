@@ -231,7 +231,7 @@ mod tests {
     #[test]
     fn lines_agree_with_sums() {
         agree::<f32>(|number| number as f32, f64::from, 1e-5);
-        agree::<f64>(|number| number, |number| number, 1e-13);
+        agree::<f64>(|number| number, |number| number, 1e-12);
     }
 
     /// With sums in double precision, for lines of several lengths and parts of a block.

@@ -532,6 +532,9 @@ impl DividedRun<'_> {
                 let make = Arc::clone(make);
                 return self.corun(|setup| Ok(make(setup)), self.options, None, stop, progress);
             }
+            (Chosen::Alone(_), _) if self.devices.len() == 1 => {
+                Strategy::lone(self.devices[0].kind)
+            }
             (Chosen::Alone(device), _) => Strategy::alone(*device, self.devices.len()),
             (Chosen::By(strategy), _) => strategy.clone(),
         };
