@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 
-use crate::parallel;
 use crate::random::uniform;
 use pdawl_core::graph::{
     Argument, Contents, Datum, DatumId, GraphBuilder, GraphError, HostSpace, HostSpaceId, Kernel,
@@ -136,9 +135,8 @@ fn made(
 
 /// Singles from 0 to 1, which are small numbers as doubles, too.
 fn numbers(seed: u64, to: &mut [u8]) {
-    let mut made = Vec::with_capacity(to.len() + 4);
-    for number in 0..to.len().div_ceil(4) as u64 {
-        made.extend((uniform(seed, number) as f32).to_ne_bytes());
+    for (number, to) in (0..).zip(to.chunks_mut(4)) {
+        let bytes = (uniform(seed, number) as f32).to_ne_bytes();
+        to.copy_from_slice(&bytes[..to.len()]);
     }
-    parallel::copy(to, &made[..to.len()]);
 }

@@ -96,7 +96,10 @@ impl TaskGraphBuilder {
     /// The same of bytes that stay where they are.
     pub fn given_bytes(&mut self, name: &str, bytes: Shared<u8>) -> Data<u8> {
         let length = bytes.len();
-        let contents = Contents::filled(move |to| parallel::copy(to, &bytes[..to.len()]));
+        let contents = Contents::filled(move |to| {
+            let count = to.len().min(length);
+            parallel::copy(&mut to[..count], &bytes[..count]);
+        });
         let datum = Datum::new(name.to_owned(), length as u64);
         self.datum(datum.with(contents), length)
     }
