@@ -96,9 +96,10 @@ class GpuArray:
 
             return torch.as_tensor(held, device=self.given.device)
         if kind in ("jax", "jaxlib"):
-            import jax.numpy
+            import jax
 
-            return jax.numpy.asarray(held)
+            # A copy: JAX's view would not keep the memory.
+            return jax.block_until_ready(jax.numpy.array(held, copy=True))
         return held
 
 

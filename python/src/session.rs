@@ -183,8 +183,7 @@ impl Session {
 
     /// So many bytes on the GPU on which arrays are; the host's memory without one.
     fn memory<'py>(&self, py: Python<'py>, bytes: usize) -> PyResult<Bound<'py, PyAny>> {
-        let memory = self.run(py, |session| session.memory(bytes))?;
-        arrays::kept(py, memory)
+        arrays::kept(py, self.run(py, |session| session.memory(bytes))?)
     }
 
     /// A copy of bytes that are on the GPU, from an address on.

@@ -8,6 +8,7 @@
 
 use std::ops::{Deref, DerefMut};
 
+use crate::parallel;
 use crate::runtime::{
     AdoptedMemory, BufferId, Command, Completion, DeviceId, EventId, HostMemoryId, Memory,
     NotAdopted, Notice, QueueId, Runtime, RuntimeError, Status,
@@ -132,7 +133,8 @@ impl RuntimeScope<'_> {
         array: &DeviceArray,
         contents: &[u8],
     ) -> Result<(), RuntimeError> {
-        self.host_bytes(array.host)?[..contents.len()].copy_from_slice(contents);
+        let to = &mut self.host_bytes(array.host)?[..contents.len()];
+        parallel::copy(to, contents);
         match array.buffer.filter(|_| array.bytes > 0) {
             Some(buffer) => self.run(queue, Command::write(array.host, 0..array.bytes, buffer, 0)),
             None => Ok(()),
