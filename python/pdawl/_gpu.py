@@ -73,6 +73,11 @@ class GpuArray:
         except _pdawl.Error as error:
             raise ValueError(f"{name} is not the array on a GPU that it tells: {error}") from None
 
+    def overlaps(self, other: GpuArray) -> bool:
+        """Whether both have a byte."""
+        last = min(self.address + self.nbytes, other.address + other.nbytes)
+        return max(self.address, other.address) < last
+
     def loaded(self, session: Session) -> np.ndarray:
         """A copy where it is, which is NumPy's."""
         numbers = session._session.load(self.address, self.nbytes).view(self.dtype)
@@ -209,6 +214,11 @@ class Lent:
         for name in self._changes:
             if self._on[name].read_only:
                 raise ValueError(f"{name} is read-only, and results are written there; give a copy")
+            for other, array in self._on.items():
+                if other != name and self._on[name].overlaps(array):
+                    raise ValueError(
+                        f"{name} is written, and shares memory with {other}; give a copy"
+                    )
         self._first = next(iter(self._on.values()))
         self.session = session._beside(self._first.gpu, alone)
         self.given = arguments | {

@@ -75,7 +75,9 @@ class Session:
         self._gpu_memory = gpu_memory
         self._is_on_gpu = arrays_on is not None
         self._divided: Callable[[Session], None] | None = None
-        self._second: tuple[tuple[int, bool], Session] | None = None
+        self._others: dict[tuple[int, str], Session] = {}
+        # The session of the last product, which those on GPUs' arrays share.
+        self._product: dict[str, _pdawl.Session] = {}
         if strategy is not None:
             self.set_strategy(strategy)
 
@@ -83,26 +85,27 @@ class Session:
         """A session on this one's GPUs, or that one alone, whose arrays are on one of them."""
         if self._is_on_gpu:
             return self
-        if self._second is None or self._second[0] != (gpu, alone):
-            names = [device["name"] for device in self.devices if device["runtime"] == "cuda"]
-            names = [name for name in names if name == f"cuda{gpu}"] or names if alone else names
+        names = [device["name"] for device in self.devices if device["runtime"] == "cuda"]
+        names = [name for name in names if name == f"cuda{gpu}"] or names if alone else names
+        key = gpu, ",".join(names)
+        if key not in self._others:
             if not names:
                 raise TypeError(
                     "an array is on a GPU, and the session has none through CUDA; open a session "
                     "with one, or give the array in the host's memory"
                 )
             session = Session.__new__(Session)
-            session._open(",".join(names), None, None, self._gpu_memory, gpu)
+            session._open(key[1], None, None, self._gpu_memory, gpu)
             if self._divided is not None:
                 self._divided(session)
-            self._second = (gpu, alone), session
-        return self._second[1]
+            session._product = self._product
+            self._others[key] = session
+        return self._others[key]
 
     def _divides(self, how: Callable[[Session], None]) -> None:
-        how(self)
+        for session in (self, *self._others.values()):
+            how(session)
         self._divided = how
-        if self._second is not None:
-            how(self._second[1])
 
     def _empty(self, length: int) -> np.ndarray:
         """A vector for a result."""
@@ -153,12 +156,13 @@ class Session:
                     f"({wanted},)"
                 )
         self._session.spmv(matrix._matrix, x, y)
+        self._product["last"] = self._session
         return y if out is None else out
 
     @property
     def spmv_shares(self) -> list[float]:
         """Each device's fraction of the last product."""
-        return self._session.spmv_shares()
+        return self._product.get("last", self._session).spmv_shares()
 
     @_gpu.takes("grid", changes=("grid",))
     def stencil(

@@ -59,6 +59,21 @@ def test_orders_are_found(monkeypatch, shape, strides, order):
     assert (array.order, array.nbytes) == (order, 8 * np.prod(shape))
 
 
+def test_what_is_written_shares_no_memory(monkeypatch, session):
+    monkeypatch.setattr(_gpu._pdawl, "gpu_of", lambda address, bytes: 0)
+    matrix = scipy.sparse.eye_array(100, format="csr")
+    for begin in (0, 8 * 99):
+        with pytest.raises(ValueError, match="out is written, and shares memory with x"):
+            session.spmv(matrix, Told((100,)), Told((100,), address=4096 + begin))
+    # Beside one another they are not refused for that, nor is what is only read twice.
+    for call in (
+        lambda: session.spmv(matrix, Told((100,)), Told((100,), address=4096 + 8 * 100)),
+        lambda: session.matmul(Told((4, 4)), Told((4, 4))),
+    ):
+        with pytest.raises(TypeError, match="the session has none through CUDA"):
+            call()
+
+
 def kinds():
     """A function that makes an array on a GPU of NumPy's, and one back, of each kind there is."""
     found = {}
@@ -137,6 +152,7 @@ def test_sparse_products_kernels_and_graphs_take_them(gpu):
     np.testing.assert_allclose(back(y), matrix @ x, atol=1e-12)
     out = to(np.zeros(500))
     assert session.spmv(pdawl.Matrix(matrix), to(x), out) is out
+    assert sum(session.spmv_shares) == pytest.approx(1)
     np.testing.assert_allclose(back(out), matrix @ x, atol=1e-12)
 
     source = """__kernel void add(__global const double *a, __global const double *b,

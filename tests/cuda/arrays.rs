@@ -209,4 +209,7 @@ fn a_graph_on_arrays_of_a_gpu_passes_nothing_through_the_host() {
         })
         .sum();
     assert_eq!(moved, 3 * 256);
+    // No host memory was taken from the system.
+    let pinned = ["cuMemHostAlloc", "cuMemHostRegister"].map(|call| fake.calls(call));
+    assert!(pinned == [0, 0] && fake.calls("cuMemAllocManaged") >= 4);
 }

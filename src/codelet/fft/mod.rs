@@ -37,8 +37,8 @@ pub const LONGEST: u32 = 8192;
 pub const NAME: &str = "fft-";
 
 /// What devices transform.
-pub const LIMITS: &str = "GPUs transform lines of a power of two from 2 to 8192 numbers (4096 doubles), and the host \
-     all others";
+pub const LIMITS: &str = "GPUs transform lines of a power of two from 2 to 8192 numbers \
+     (4096 doubles), and the host all others";
 
 /// Which lines are transformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -381,9 +381,8 @@ impl Session {
                 (Some(_), 1) => SliceTrials::None,
                 _ => SliceTrials::IfShort,
             };
-            let runtime = self.devices.runtime();
-            let examined = examine(runtime, best, user.as_ref().clone(), trials, stop);
-            let examined = examined.map_err(refused)?;
+            let (runtime, whole) = (self.devices.runtime(), user.as_ref().clone());
+            let examined = examine(runtime, best, whole, trials, stop).map_err(refused)?;
             notes.extend(examined.notes);
             *division = Some(match examined.refusal {
                 Some(why) => Division::Whole(why),

@@ -151,6 +151,7 @@ pub fn memory_on(gpu: usize, bytes: u64) -> Result<HostRegion, RuntimeError> {
         requested: bytes,
         why: format!("{why}; give smaller arrays, or arrays in the host's memory"),
     };
+    start().map_err(refuse)?;
     let size = usize::try_from(bytes.max(1)).map_err(|error| refuse(error.to_string()))?;
     let made = context(gpu).and_then(|context| context.within(|| managed(&context, size))?);
     let made = made.map_err(|failure| refuse(failure.describe()))?;
