@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 
 use pdawl_api::report::run::sheet;
 use pdawl_api::trace::chrome::{self, Read};
-use pdawl_api::trace::gantt::{self, Chart, Sheet};
+use pdawl_api::trace::gantt::{Chart, Sheet};
 
 use super::args::Format;
 use super::failure::Failure;
-use super::files::{gantt_path, is_page};
+use super::files::{ChartFile, chart_file};
 use super::paths::Paths;
 use super::saved_report::SavedReport;
 
@@ -27,9 +27,9 @@ pub struct Args {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// Write the charts to a FILE that ends in .html or .svg
-    #[arg(long, value_name = "FILE", value_parser = gantt_path)]
-    out: PathBuf,
+    /// Write the charts to a FILE that ends in .html, .svg, or .json for what a page draws
+    #[arg(long, value_name = "FILE", value_parser = chart_file)]
+    out: ChartFile,
 
     /// Format of what is printed
     #[arg(long, value_enum, default_value_t)]
@@ -42,7 +42,7 @@ const REMEDY: &str = "a file of `pdawl run ... --trace FILE`";
 /// Runs the subcommand.
 pub fn run(args: &Args) -> Result<(), Failure> {
     let mut paths = Paths::reading(args.files.iter().map(PathBuf::as_path));
-    let output = paths.output(&args.out)?;
+    let output = paths.output(&args.out.path)?;
     let runs: Vec<Read> = (args.files.iter())
         .map(|file| read(file))
         .collect::<Result<_, _>>()?;
@@ -53,10 +53,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             sheet: shown(run, file),
         })
         .collect();
-    output.write(|out| match is_page(&args.out) {
-        Some(true) => gantt::write_html(&charts, out),
-        _ => gantt::write_svg(&charts, out),
-    })?;
+    args.out.write(output, &charts)?;
     let machines: BTreeSet<&str> = runs.iter().map(|run| &*run.about.machine).collect();
     let titles: Vec<String> = runs.iter().map(|run| run.about.title()).collect();
     let saved = SavedReport {
@@ -64,12 +61,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         name: &titles.join("; "),
         machine: &machines.into_iter().collect::<Vec<_>>().join(", "),
         simulated: runs.iter().any(|run| run.about.simulated),
-        file: &args.out,
+        file: &args.out.path,
     };
     let lines: String = titles.iter().map(|title| format!("{title}\n")).collect();
     saved.print(
         args.format,
-        &format!("{lines}drawn in {}\n", args.out.display()),
+        &format!("{lines}drawn in {}\n", args.out.path.display()),
     )
 }
 

@@ -1,9 +1,11 @@
 //! Trace files that a run writes beside its report: Chrome trace, Gantt chart, CSV.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use pdawl_api::report::{Printed, Report};
-use pdawl_api::trace::{Trace, chrome, csv, gantt};
+use pdawl_api::trace::gantt::{self, Chart};
+use pdawl_api::trace::{Trace, chrome, csv};
 
 use super::failure::Failure;
 use super::output::Output;
@@ -18,31 +20,63 @@ pub struct TraceFiles {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
 
-    /// Write a Gantt chart to a FILE that ends in .html or .svg
-    #[arg(long, value_name = "FILE", value_parser = gantt_path)]
-    gantt: Option<PathBuf>,
+    /// Write a Gantt chart to a FILE that ends in .html, .svg, or .json for what a page draws
+    #[arg(long, value_name = "FILE", value_parser = chart_file)]
+    gantt: Option<ChartFile>,
 
     /// Write a table with one row for each command
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 }
 
-/// Parses the path of a chart, whose ending is its format.
-pub(super) fn gantt_path(text: &str) -> Result<PathBuf, String> {
-    let path = PathBuf::from(text);
-    match is_page(&path).is_some() {
-        true => Ok(path),
-        false => Err("a chart is HTML or SVG: FILE must end in .html or .svg".to_owned()),
+/// How a chart is written, which the ending of its file says.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum ChartFormat {
+    Page,
+    Drawing,
+    /// What a page draws.
+    Data,
+}
+
+impl ChartFormat {
+    fn of(path: &Path) -> Option<Self> {
+        match &*path.extension()?.to_str()?.to_ascii_lowercase() {
+            "html" | "htm" => Some(Self::Page),
+            "svg" => Some(Self::Drawing),
+            "json" => Some(Self::Data),
+            _ => None,
+        }
+    }
+
+    fn write(self, charts: &[Chart], out: &mut dyn Write) -> std::io::Result<()> {
+        match self {
+            Self::Page => gantt::write_html(charts, out),
+            Self::Drawing => gantt::write_svg(charts, out),
+            Self::Data => gantt::write_data(charts, out),
+        }
     }
 }
 
-/// Whether the ending means an HTML page, rather than SVG; `None` for others.
-pub(super) fn is_page(path: &Path) -> Option<bool> {
-    let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-    match ending.as_str() {
-        "html" | "htm" => Some(true),
-        "svg" => Some(false),
-        _ => None,
+/// Parses the path of a chart.
+pub(super) fn chart_file(text: &str) -> Result<ChartFile, String> {
+    let path = PathBuf::from(text);
+    match ChartFormat::of(&path) {
+        Some(format) => Ok(ChartFile { path, format }),
+        None => Err("a chart's FILE must end in .html, .svg or .json".to_owned()),
+    }
+}
+
+/// A file for a chart.
+#[derive(Clone, Debug)]
+pub(super) struct ChartFile {
+    pub path: PathBuf,
+    format: ChartFormat,
+}
+
+impl ChartFile {
+    /// Writes charts to the file, whose path was tried.
+    pub fn write(&self, output: Output, charts: &[Chart]) -> Result<(), Failure> {
+        output.write(|out| self.format.write(charts, out))
     }
 }
 
@@ -50,8 +84,7 @@ pub(super) fn is_page(path: &Path) -> Option<bool> {
 pub struct PreparedFiles {
     trace: Option<Output>,
     csv: Option<Output>,
-    page: Option<Output>,
-    svg: Option<Output>,
+    chart: Option<(ChartFile, Output)>,
 }
 
 impl TraceFiles {
@@ -65,16 +98,12 @@ impl TraceFiles {
     /// # Errors
     /// As [`Paths::output`].
     pub fn prepare(&self, paths: &mut Paths) -> Result<PreparedFiles, Failure> {
-        let gantt = |page| {
-            let path = self.gantt.as_ref();
-            path.filter(|path| is_page(path) == Some(page))
-        };
         let mut open = |path: Option<&PathBuf>| path.map(|path| paths.output(path)).transpose();
+        let chart = open(self.gantt.as_ref().map(|chart| &chart.path))?;
         Ok(PreparedFiles {
             trace: open(self.trace.as_ref())?,
             csv: open(self.csv.as_ref())?,
-            page: open(gantt(true))?,
-            svg: open(gantt(false))?,
+            chart: self.gantt.clone().zip(chart),
         })
     }
 }
@@ -82,10 +111,7 @@ impl TraceFiles {
 impl PreparedFiles {
     /// Leaves the files as they were, and warns that `what` was interrupted.
     pub fn discard(self, what: &str) {
-        if [&self.trace, &self.csv, &self.page, &self.svg]
-            .into_iter()
-            .any(Option::is_some)
-        {
+        if self.trace.is_some() || self.csv.is_some() || self.chart.is_some() {
             terminal::warn(&format!("interrupted before {what}: no trace was written"));
         }
     }
@@ -105,12 +131,8 @@ impl PreparedFiles {
         if let Some(output) = self.csv {
             output.write(|out| csv::write(trace, &about, out))?;
         }
-        let charts = [report.chart(trace)];
-        if let Some(output) = self.page {
-            output.write(|out| gantt::write_html(&charts, out))?;
-        }
-        if let Some(output) = self.svg {
-            output.write(|out| gantt::write_svg(&charts, out))?;
+        if let Some((file, output)) = self.chart {
+            file.write(output, &[report.chart(trace)])?;
         }
         Ok(())
     }

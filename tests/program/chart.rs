@@ -14,6 +14,13 @@ fn read(home: &Home, name: &str) -> String {
     fs::read_to_string(home.path(name)).unwrap()
 }
 
+/// What a page of charts draws.
+fn shown(page: &str) -> Value {
+    let (_, data) = page.split_once(".show(").expect("the data");
+    let (data, _) = data.split_once(");\n</script>").expect("their end");
+    serde_json::from_str(data).unwrap()
+}
+
 #[test]
 fn saved_runs_are_drawn_on_one_axis_with_their_tables() {
     let home = Home::new();
@@ -26,13 +33,22 @@ fn saved_runs_are_drawn_on_one_axis_with_their_tables() {
         (&"k40".into(), &true.into())
     );
     let page = read(&home, "both.html");
-    assert_eq!(page.matches("<table>").count(), 2);
-    assert_eq!(page.matches("area bound ").count(), 4);
-    assert!(page.contains("gpu on k40 (simulated)</h1>"));
-    assert!(page.contains("of the first run&#39;s</p>"));
-    let spans: Vec<&str> = page.split("data-span=\"").skip(1).collect();
-    let length = |part: &str| part.split('"').next().map(str::to_owned);
-    assert_eq!(length(spans[0]), length(spans[1]));
+    home.json("chart a.json b.json --out both.json");
+    let data: Value = serde_json::from_str(&read(&home, "both.json")).unwrap();
+    assert_eq!(shown(&page), data);
+    let [first, second] = &data["charts"].as_array().unwrap()[..] else {
+        panic!("{data}");
+    };
+    for chart in [first, second] {
+        assert_eq!(chart["table"]["header"][0], "Device");
+        let bound = chart["marks"][1]["words"].as_str().unwrap();
+        assert!(bound.starts_with("area bound "), "{bound}");
+        assert!(chart["rows"][0]["began"][0].is_i64());
+    }
+    let words = |chart: &Value, key: &str| chart[key].as_str().unwrap().to_owned();
+    assert!(words(first, "title").ends_with("gpu on k40 (simulated)"));
+    assert!(words(second, "subtitle").ends_with("of the first run's"));
+    assert_eq!(first["after"], second["after"]);
     home.pdawl("chart b.json --out b.svg")
         .assert()
         .success()
@@ -101,10 +117,17 @@ fn a_trace_without_a_report_is_drawn_and_says_so() {
     trace["otherData"]["report"]["schema"] = "pdawl-report/99".into();
     fs::write(home.path("later.json"), trace.to_string()).unwrap();
     home.json("chart old.json later.json --out old.html");
-    let page = read(&home, "old.html");
-    assert!(!page.contains("<table>") && page.contains("makespan "));
-    assert!(page.contains("old.json: the file has no report"));
-    assert!(page.contains("later.json: the report is of another version"));
+    let data = shown(&read(&home, "old.html"));
+    let charts = data["charts"].as_array().unwrap();
+    for (chart, note) in charts.iter().zip([
+        "old.json: the file has no report",
+        "later.json: the report is of another version",
+    ]) {
+        assert!(chart["table"].is_null());
+        let words = chart["marks"][0]["words"].as_str().unwrap();
+        assert!(words.starts_with("makespan "));
+        assert!(chart["notes"][0].as_str().unwrap().starts_with(note));
+    }
 }
 
 #[test]
@@ -131,7 +154,11 @@ fn wrong_files_are_reported_and_nothing_is_written() {
             "list.json: it is no trace of pdawl",
         ),
         ("text.json --out c.html", 1, "text.json: it is not JSON"),
-        ("good.json --out c.png", 2, "must end in .html or .svg"),
+        (
+            "good.json --out c.png",
+            2,
+            "must end in .html, .svg or .json",
+        ),
         ("good.json", 2, "--out"),
         ("--out c.html", 2, "<FILE>"),
     ] {

@@ -122,7 +122,10 @@ fn wrong_usage_exits_with_2_and_says_what_is_right() {
             "run stencil --strategy cpu --adaptive",
             "cannot be used with",
         ),
-        ("run stencil --gantt run.png", "must end in .html or .svg"),
+        (
+            "run stencil --gantt run.png",
+            "must end in .html, .svg or .json",
+        ),
         (
             "run stencil --trace a --csv a",
             "two outputs have the path a",

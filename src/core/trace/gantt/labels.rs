@@ -3,6 +3,8 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
+
 use super::layout::{
     BEFORE_PLOT, LINE, MARGIN, Names, PLOT, Pixels, RIGHT, ROW, STEP_LINE, Tops, Window, shortened,
 };
@@ -87,7 +89,7 @@ pub fn names(
 /// The time axis, below a plot whose lower edge is at `y`. Times count from the run's begin.
 pub fn axis(window: &Window, left: u64, y: u64, out: &mut impl Write) -> io::Result<()> {
     let axis = Axis::new(window.span, TICKS);
-    writeln!(out, "<g class=\"axis\" fill=\"#57606a\" stroke=\"none\">")?;
+    writeln!(out, "<g fill=\"#57606a\" stroke=\"none\">")?;
     let mut tick = |at: Nanos, sign: &str| {
         let signed = if sign.is_empty() {
             at as f64
@@ -112,7 +114,7 @@ pub fn axis(window: &Window, left: u64, y: u64, out: &mut impl Write) -> io::Res
     writeln!(out, "</g>")?;
     writeln!(
         out,
-        "<text class=\"unit\" x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"#57606a\">time [{}]</text>",
+        "<text x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"#57606a\">time [{}]</text>",
         left + PLOT,
         y + 36,
         axis.unit
@@ -129,9 +131,8 @@ pub fn step_numbers(
 ) -> io::Result<()> {
     writeln!(
         out,
-        "<g class=\"steps\" fill=\"#57606a\" font-size=\"11\" stroke=\"#ffffff\" \
-         stroke-width=\"4\" stroke-linejoin=\"round\" paint-order=\"stroke\" \
-         data-room=\"{STEP_LABEL}\" data-line-room=\"{STEP_LINE}\">"
+        "<g fill=\"#57606a\" font-size=\"11\" stroke=\"#ffffff\" \
+         stroke-width=\"4\" stroke-linejoin=\"round\" paint-order=\"stroke\">"
     )?;
     let mut free = 0.0;
     for (step, (began, _)) in trace.steps.iter().enumerate() {
@@ -156,12 +157,11 @@ pub fn step_numbers(
     )
 }
 
-/// A line at the begin of each step, but none closer than `room` pixels to another.
+/// A line at the begin of each step, but none too close to another.
 pub fn step_lines(
     trace: &Trace,
     window: &Window,
     height: u64,
-    room: f64,
     out: &mut impl Write,
 ) -> io::Result<()> {
     let mut free = 0.0;
@@ -170,11 +170,10 @@ pub fn step_lines(
         if x.0 < free {
             continue;
         }
-        free = x.0 + room;
+        free = x.0 + STEP_LINE;
         writeln!(
             out,
-            "<path class=\"step\" data-step=\"{step}\" data-x=\"{x}\" d=\"M{x} 0V{height}\" \
-             stroke=\"#8c959f\" stroke-dasharray=\"3 3\" vector-effect=\"non-scaling-stroke\">\
+            "<path d=\"M{x} 0V{height}\" stroke=\"{STEP}\" stroke-dasharray=\"3 3\">\
              <title>step {step}: {}</title></path>",
             Seconds::from_nanos(ended.saturating_sub(*began))
         )?;
@@ -222,9 +221,10 @@ impl Axis {
 const COLOURS: [&str; 4] = ["#24292f", "#0550ae", "#a40e26", "#116329"];
 
 /// A line.
+#[derive(Clone, Serialize)]
 pub struct Mark {
-    /// Pixels from the plot's left.
-    x: f64,
+    /// Nanoseconds after the run's begin.
+    at: f64,
     words: String,
     meaning: String,
     colour: &'static str,
@@ -233,6 +233,8 @@ pub struct Mark {
 /// The colour of losses, and of plans.
 const LOST: &str = "#a40e26";
 pub const PLAN: &str = "#9a6700";
+/// The colour of the begins of steps.
+pub const STEP: &str = "#8c959f";
 
 /// The marks of a chart: the end of the run, its losses, and its bounds.
 pub fn of(chart: &Chart, window: &Window) -> Vec<Mark> {
@@ -242,13 +244,13 @@ pub fn of(chart: &Chart, window: &Window) -> Vec<Mark> {
         return Vec::new();
     }
     let end = Mark {
-        x: window.x(window.run.end).0,
+        at: length * 1e9,
         words: format!("makespan {}", Seconds(length)),
         meaning: "from the run's begin to its end".to_owned(),
         colour: COLOURS[0],
     };
     let bound = |(bound, colour): (&Bound, &'static str)| Mark {
-        x: window.after(bound.seconds * 1e9).0,
+        at: bound.seconds * 1e9,
         words: format!("{} {}", bound.name, Seconds(bound.seconds)),
         meaning: format!(
             "{:.0} % of the makespan. {}",
@@ -260,14 +262,15 @@ pub fn of(chart: &Chart, window: &Window) -> Vec<Mark> {
     let colours = COLOURS.into_iter().skip(1).cycle();
     let bounds = sheet.bounds.iter().zip(colours).map(bound);
     let lost = sheet.losses.iter().filter_map(|loss| {
+        let (began, _) = steps.get(loss.step as usize)?;
         Some(Mark {
-            x: window.x(steps.get(loss.step as usize)?.0).0,
+            at: *began as f64 - window.run.start as f64,
             words: format!("step {}: {}", loss.step, loss.what),
             meaning: "at the begin of the step".to_owned(),
             colour: LOST,
         })
     });
-    let is_shown = |mark: &Mark| (0.0..=PLOT as f64 + 0.01).contains(&mark.x);
+    let is_shown = |mark: &Mark| (0.0..=PLOT as f64 + 0.01).contains(&window.after(mark.at).0);
     [end]
         .into_iter()
         .chain(lost)
@@ -283,26 +286,27 @@ const BESIDE: f64 = 4.0;
 /// begins.
 pub fn labels(
     marks: &[Mark],
+    window: &Window,
     left: u64,
     [top, bottom]: [u64; 2],
     out: &mut impl Write,
 ) -> io::Result<()> {
     for (line, mark) in (0u64..).zip(marks) {
-        let x = left as f64 + mark.x;
+        let within = window.after(mark.at).0;
+        let x = left as f64 + within;
         // A label lies on the side where it has room.
-        let (beside, anchor) = match mark.x > PLOT as f64 / 2.0 {
+        let (beside, anchor) = match within > PLOT as f64 / 2.0 {
             true => (x - BESIDE, "end"),
             false => (x + BESIDE, "start"),
         };
         let y = top + line * LINE;
         writeln!(
             out,
-            "<g class=\"mark\" data-x=\"{}\" fill=\"{}\">\
+            "<g fill=\"{}\">\
              <line x1=\"{}\" x2=\"{}\" y1=\"{y}\" y2=\"{bottom}\" stroke=\"{}\"/>\
              <text x=\"{}\" y=\"{}\" text-anchor=\"{anchor}\" stroke=\"#ffffff\" \
              stroke-width=\"4\" stroke-linejoin=\"round\" paint-order=\"stroke\">{}\
              <title>{}</title></text></g>",
-            Pixels(mark.x),
             mark.colour,
             Pixels(x),
             Pixels(x),
@@ -324,8 +328,7 @@ pub fn plans(chart: &Chart, window: &Window, out: &mut impl Write) -> io::Result
             let x = window.x(*began);
             writeln!(
                 out,
-                "<path class=\"plan\" d=\"M{x} 0V8\" stroke=\"{PLAN}\" stroke-width=\"3\" \
-                 vector-effect=\"non-scaling-stroke\"><title>step {step}: {}</title></path>",
+                "<path d=\"M{x} 0V8\" stroke=\"{PLAN}\" stroke-width=\"3\"><title>step {step}: {}</title></path>",
                 Escaped(what)
             )?;
         }
@@ -334,13 +337,13 @@ pub fn plans(chart: &Chart, window: &Window, out: &mut impl Write) -> io::Result
 }
 
 /// Draws the lines in the plot.
-pub fn lines(marks: &[Mark], height: u64, out: &mut impl Write) -> io::Result<()> {
+pub fn lines(marks: &[Mark], window: &Window, height: u64, out: &mut impl Write) -> io::Result<()> {
     for mark in marks {
         writeln!(
             out,
-            "<path d=\"M{} 0V{height}\" stroke=\"{}\" stroke-width=\"1.5\" \
-             vector-effect=\"non-scaling-stroke\"><title>{}: {}</title></path>",
-            Pixels(mark.x),
+            "<path d=\"M{} 0V{height}\" stroke=\"{}\" stroke-width=\"1.5\">\
+             <title>{}: {}</title></path>",
+            window.after(mark.at),
             mark.colour,
             Escaped(&mark.words),
             Escaped(&mark.meaning)

@@ -4,7 +4,9 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::io::{self, Write};
 
-use super::labels::PLAN;
+use serde::Serialize;
+
+use super::labels::{PLAN, STEP};
 use super::layout::{self, FONT, GAP, LINE, MARGIN, Pixels, shortened};
 use super::rows::Row;
 use super::{Chart, Escaped, svg};
@@ -45,7 +47,7 @@ impl Swatch {
             ),
             Self::Dashed => write!(
                 out,
-                "<path d=\"M{} {y}v12\" stroke=\"#8c959f\" \
+                "<path d=\"M{} {y}v12\" stroke=\"{STEP}\" \
                  stroke-width=\"2\" stroke-dasharray=\"3 1.5\"/>",
                 Pixels(x.0 + 6.0)
             ),
@@ -134,15 +136,17 @@ impl Legend {
         Ok(())
     }
 
-    /// Writes it as a list of a page.
-    pub fn list(&self, out: &mut impl Write) -> io::Result<()> {
-        write!(out, "<ul>")?;
-        for item in &self.0 {
-            write!(out, "<li><svg width=\"12\" height=\"12\">")?;
-            item.swatch.draw(0.0, 0, out)?;
-            write!(out, "</svg>{}</li>", Escaped(&item.words))?;
-        }
-        writeln!(out, "</ul>")
+    /// Each item's swatch, colour and words.
+    pub fn items(&self) -> Vec<(&'static str, &'static str, String)> {
+        let item = |item: &Item| {
+            let (swatch, colour) = match item.swatch {
+                Swatch::Bar(colour) => ("bar", colour),
+                Swatch::Thin(colour) => ("thin", colour),
+                Swatch::Dashed => ("dashed", STEP),
+            };
+            (swatch, colour, item.words.clone())
+        };
+        self.0.iter().map(item).collect()
     }
 }
 
@@ -164,7 +168,7 @@ const COPIES: [(CommandKind, &str, &str); 3] = [
 ];
 
 /// What has a colour.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Serialize)]
 pub(super) struct PaletteEntry {
     pub name: String,
     pub colour: &'static str,

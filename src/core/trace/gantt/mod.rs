@@ -2,22 +2,26 @@
 //! zooms and pans. Both are self-contained. Several runs are drawn on one time axis.
 //!
 //! `rows` reduces the spans to bars of at least a given time, so that a long run gives a
-//! small file. `layout` has the positions. `svg` draws each bar, how busy devices are and
-//! the flows between commands, with the `labels` around them and the `legend`, which gives
-//! each codelet a colour. `html` adds the script `zoom.js` and the table of the report.
+//! small file. `layout` has the positions, `labels` are around the plot, and the `legend` gives
+//! each codelet a colour. `svg` draws all that, with the `table` of the report. `data` writes it
+//! as JSON, which the script `chart.js` draws on canvases of a `page`.
 
-mod html;
+mod data;
 mod labels;
 mod layout;
 mod legend;
+mod page;
 mod rows;
 mod svg;
+mod table;
 
 #[cfg(test)]
 mod boxes_tests;
 
-pub use html::{Table, write as write_html};
+pub use data::write as write_data;
+pub use page::{SCRIPT, STYLE, write as write_html};
 pub use svg::write as write_svg;
+pub use table::Table;
 
 use std::fmt;
 

@@ -128,6 +128,27 @@ fn bars<'a>(spans: &[&'a Span], palette: &Palette, resolution: Nanos) -> Vec<Bar
     bars
 }
 
+/// Most dependencies that are drawn; more could not be told apart.
+pub const MOST_FLOWS: usize = 2_000;
+
+/// The dependencies between commands of different rows: the end of the first and its row, the
+/// start of the second and its row. None if there are too many.
+pub fn flows(trace: &Trace, rows: &[Row]) -> Vec<(Nanos, usize, Nanos, usize)> {
+    if trace.flows.len() > MOST_FLOWS {
+        return Vec::new();
+    }
+    let row = |span: &Span| {
+        let of = |row: &Row| (row.device, row.queue) == (span.device, span.queue);
+        rows.iter().position(of)
+    };
+    let flow = |(before, after): &(usize, usize)| {
+        let (before, after) = (trace.spans.get(*before)?, trace.spans.get(*after)?);
+        let (from, to) = (row(before)?, row(after)?);
+        (from != to).then_some((before.ended, from, after.started, to))
+    };
+    trace.flows.iter().filter_map(flow).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,14 +3,14 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use super::html::Table;
 use super::labels::{self, Mark, axis, heading, names, step_lines, step_numbers, subtitle};
 use super::layout::{
-    BAR, BOTTOM, COPY, FONT, LINE, MARGIN, Names, PLOT, Pixels, RIGHT, ROW, STEP_LINE, Tops,
-    Window, shortened, tops,
+    BAR, BOTTOM, COPY, FONT, LINE, MARGIN, Names, PLOT, Pixels, RIGHT, ROW, Tops, Window,
+    shortened, tops,
 };
-use super::legend::{Legend, Palette};
-use super::rows::{Bar, Row, rows};
+use super::legend::{Legend, Palette, PaletteEntry};
+use super::rows::{Bar, Row, flows, rows};
+use super::table::Table;
 use super::{Chart, Escaped};
 use crate::quantity::{Bytes, Percent, Seconds};
 use crate::runtime::CommandKind;
@@ -22,7 +22,7 @@ use crate::trace::{Span, Trace};
 const STYLE: &str =
     "font-family=\"system-ui, 'DejaVu Sans', sans-serif\" font-size=\"12\" fill=\"#24292f\"";
 /// The colours where the reader prefers a dark page.
-pub(super) const DARK: &str = include_str!("dark.css");
+const DARK: &str = include_str!("dark.css");
 /// The height of title and extent.
 const HEADING: u64 = 56;
 
@@ -67,14 +67,12 @@ pub(super) struct Frame<'a> {
     pub chart: &'a Chart<'a>,
     pub legend: Legend,
     pub window: Window,
-    palette: &'a Palette,
-    rows: Vec<Row<'a>>,
-    tops: Tops,
-    names: Names,
-    strips: Strips,
-    marks: Vec<Mark>,
-    /// Pixels of the shortest command that is drawn by itself.
-    thinnest: f64,
+    pub palette: &'a Palette,
+    pub rows: Vec<Row<'a>>,
+    pub tops: Tops,
+    pub names: Names,
+    pub strips: Strips,
+    pub marks: Vec<Mark>,
 }
 
 impl<'a> Frame<'a> {
@@ -94,7 +92,6 @@ impl<'a> Frame<'a> {
                 chart,
                 window,
                 rows,
-                thinnest,
             }
         };
         let mut frames: Vec<Self> = charts.iter().zip(windows).map(of).collect();
@@ -158,24 +155,11 @@ impl<'a> Frame<'a> {
         Ok(())
     }
 
-    /// Draws the plot with its names and axis as an `svg` element of a page.
-    pub fn alone(&self, out: &mut impl Write) -> io::Result<()> {
-        let (width, top) = (self.plot_width(), self.above());
-        let height = top + self.tops.height + BOTTOM;
-        writeln!(
-            out,
-            "<svg class=\"chart\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" {STYLE}>"
-        )?;
-        self.plot(top, out)?;
-        writeln!(out, "</svg>")
-    }
-
     /// Draws the plot, whose upper edge is at `top`, and the texts around it.
     fn plot(&self, top: u64, out: &mut impl Write) -> io::Result<()> {
         let Self { window, tops, .. } = self;
         let (trace, left, height) = (self.chart.trace, self.names.left, tops.height);
-        labels::labels(&self.marks, left, [top - self.above(), top], out)?;
+        labels::labels(&self.marks, window, left, [top - self.above(), top], out)?;
         names(
             trace,
             &self.names,
@@ -186,15 +170,11 @@ impl<'a> Frame<'a> {
         )?;
         step_numbers(trace, window, left, top, out)?;
         axis(window, left, top + height, out)?;
-        // The plot is an `svg` element of its own, so that a page can stretch it
-        // without stretching text.
+        // What would be outside of the plot is cut off.
         writeln!(
             out,
-            "<svg class=\"plot\" x=\"{left}\" y=\"{top}\" width=\"{PLOT}\" height=\"{height}\" \
-             viewBox=\"0 0 {PLOT} {height}\" preserveAspectRatio=\"none\" \
-             data-span=\"{}\" data-lead=\"{}\">\n\
-             <rect width=\"{PLOT}\" height=\"{height}\" fill=\"#f6f8fa\"/>",
-            window.span, window.lead
+            "<svg x=\"{left}\" y=\"{top}\" width=\"{PLOT}\" height=\"{height}\">\n\
+             <rect width=\"{PLOT}\" height=\"{height}\" fill=\"#f6f8fa\"/>"
         )?;
         for (device, strip) in &tops.strips {
             self.strips.draw(*device, window, *strip, out)?;
@@ -205,9 +185,9 @@ impl<'a> Frame<'a> {
             }
         }
         draw_flows(trace, &self.rows, &tops.rows, window, out)?;
-        step_lines(trace, window, height, STEP_LINE * self.thinnest, out)?;
+        step_lines(trace, window, height, out)?;
         labels::plans(self.chart, window, out)?;
-        labels::lines(&self.marks, height, out)?;
+        labels::lines(&self.marks, window, height, out)?;
         writeln!(out, "</svg>")
     }
 }
@@ -240,7 +220,7 @@ fn draw_bar(
     }
     write!(out, "><title>")?;
     match bar.span {
-        Some(span) => single(span, &entry.name, entry.kernels, out)?,
+        Some(span) => single(span, entry, out)?,
         None => {
             write!(out, "several commands")?;
             for (entry, part) in &bar.parts {
@@ -259,13 +239,20 @@ fn draw_bar(
     writeln!(out, "</title></rect>")
 }
 
-fn single(span: &Span, name: &str, kernel: bool, out: &mut impl Write) -> io::Result<()> {
-    let what = match (&span.codelet, kernel) {
-        (Some(codelet), _) => codelet.as_str(),
-        (None, true) => "kernel",
-        (None, false) => name,
-    };
-    writeln!(out, "{} ({})", Escaped(&span.label), Escaped(what))?;
+impl Span {
+    /// Its label, and what it computes or copies.
+    pub(super) fn what(&self, entry: &PaletteEntry) -> String {
+        let what = match (&self.codelet, entry.kernels) {
+            (Some(codelet), _) => codelet.as_str(),
+            (None, true) => "kernel",
+            (None, false) => &entry.name,
+        };
+        format!("{} ({what})", self.label)
+    }
+}
+
+fn single(span: &Span, entry: &PaletteEntry, out: &mut impl Write) -> io::Result<()> {
+    writeln!(out, "{}", Escaped(&span.what(entry)))?;
     writeln!(
         out,
         "step {}, units {}..{}",
@@ -282,9 +269,6 @@ fn single(span: &Span, name: &str, kernel: bool, out: &mut impl Write) -> io::Re
     )
 }
 
-/// Most lines that are drawn; more could not be told apart.
-const MOST: usize = 2_000;
-
 /// Draws a line for each dependency between commands of different queues. Within a
 /// queue the order is visible without.
 fn draw_flows(
@@ -294,36 +278,22 @@ fn draw_flows(
     window: &Window,
     out: &mut impl Write,
 ) -> io::Result<()> {
-    if trace.flows.is_empty() || trace.flows.len() > MOST {
+    let flows = flows(trace, rows);
+    if flows.is_empty() {
         return Ok(());
     }
-    let middle = |span: &Span| {
-        let of = |row: &Row| (row.device, row.queue) == (span.device, span.queue);
-        let row = rows.iter().position(of)?;
-        Some(tops[row] + ROW / 2)
-    };
-    // The line's width does not scale with the view.
     writeln!(
         out,
         "<g stroke=\"#24292f\" stroke-opacity=\"0.35\" stroke-width=\"0.7\" pointer-events=\"none\">"
     )?;
-    for (before, after) in &trace.flows {
-        let (Some(before), Some(after)) = (trace.spans.get(*before), trace.spans.get(*after))
-        else {
-            continue;
-        };
-        let (Some(from), Some(to)) = (middle(before), middle(after)) else {
-            continue;
-        };
-        if from == to {
-            continue;
-        }
+    for (ended, from, started, to) in flows {
         writeln!(
             out,
-            "<line x1=\"{}\" y1=\"{from}\" x2=\"{}\" y2=\"{to}\" \
-             vector-effect=\"non-scaling-stroke\"/>",
-            window.x(before.ended),
-            window.x(after.started)
+            "<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\"/>",
+            window.x(ended),
+            tops[from] + ROW / 2,
+            window.x(started),
+            tops[to] + ROW / 2
         )?;
     }
     writeln!(out, "</g>")
@@ -370,6 +340,11 @@ impl Strips {
         )
     }
 
+    /// How busy a device was in each part of the time.
+    pub fn of_device(&self, device: usize) -> &[Busy] {
+        self.buckets.get(device).map_or(&[], Vec::as_slice)
+    }
+
     /// Draws a device's strip, whose upper edge is at `top`.
     pub fn draw(
         &self,
@@ -378,9 +353,7 @@ impl Strips {
         top: u64,
         out: &mut impl Write,
     ) -> io::Result<()> {
-        let Some(buckets) = self.buckets.get(device) else {
-            return Ok(());
-        };
+        let buckets = self.of_device(device);
         let (left, right) = (window.x(window.whole.start), window.x(window.whole.end));
         let (upper, floor) = (top + (ROW - BAR) / 2, top + (ROW + BAR) / 2);
         let (all, meaning) = self.label(device);
@@ -489,7 +462,7 @@ mod tests {
     use crate::trace::fixtures::{about, span, two_devices};
     use crate::trace::gantt::layout::tops;
     use crate::trace::gantt::legend::Palette;
-    use crate::trace::gantt::rows::rows;
+    use crate::trace::gantt::rows::{MOST_FLOWS, rows};
     use crate::trace::intervals::total;
 
     fn chart(trace: &Trace) -> Chart<'_> {
@@ -594,7 +567,8 @@ mod tests {
         let (trace, mut other) = (two_devices(), two_devices());
         other.steps = vec![(90, 1910)];
         let svg = drawn(&[chart(&trace), chart(&other)]);
-        assert_eq!(svg.matches("data-span=\"1820\"").count(), 2);
+        // The first run ends in the middle of the axis.
+        assert!(svg.contains("<path d=\"M500 0V"), "{svg}");
         assert!(svg.contains("2.00 of the first run&#39;s"));
     }
 
@@ -642,7 +616,7 @@ mod tests {
 
     #[test]
     fn very_many_are_left_out() {
-        assert_eq!(drawn_flows(vec![(0, 1); MOST + 1]), "");
+        assert_eq!(drawn_flows(vec![(0, 1); MOST_FLOWS + 1]), "");
     }
 
     #[test]

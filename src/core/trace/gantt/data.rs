@@ -1,0 +1,227 @@
+//! The layout of charts as data: what `chart.js` draws on a canvas, as `svg` does in a file.
+//!
+//! Times are nanoseconds from the run's begin, lengths are pixels.
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+use super::labels::{Mark, subtitle};
+use super::layout::{BAR, BOTTOM, COPY, LINE, ROW};
+use super::legend::{Palette, PaletteEntry};
+use super::rows::{Row, flows};
+use super::svg::Frame;
+use super::{Chart, Table};
+use crate::time::Nanos;
+use crate::trace::Span;
+
+/// Commands of at least this many pixels are bars of their own, so that they can
+/// be told apart when the chart is enlarged.
+const THINNEST: f64 = 0.05;
+
+/// Writes the layout of charts on one time axis as JSON.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(charts: &[Chart], out: impl Write) -> io::Result<()> {
+    Ok(serde_json::to_writer(out, &Drawn::of(charts))?)
+}
+
+/// Charts on one time axis.
+#[derive(Serialize)]
+pub(super) struct Drawn {
+    /// Heights of a row, of the bars of kernels and of copies, of a line of text, and of what is
+    /// below a plot.
+    heights: [u64; 5],
+    palette: Vec<PaletteEntry>,
+    charts: Vec<DrawnChart>,
+}
+
+impl Drawn {
+    pub fn of(charts: &[Chart]) -> Self {
+        let palette = Palette::of(charts.iter().map(|chart| chart.trace));
+        let frames = Frame::all(charts, &palette, THINNEST);
+        let charts = frames.iter().map(|frame| DrawnChart::of(frame, &frames));
+        Self {
+            heights: [ROW, BAR, COPY, LINE, BOTTOM],
+            charts: charts.collect(),
+            palette: palette.entries,
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct DrawnChart {
+    title: String,
+    subtitle: String,
+    /// What is shown before the run's begin, and after it.
+    lead: Nanos,
+    after: Nanos,
+    /// Of the plot.
+    height: u64,
+    rows: Vec<DrawnRow>,
+    strips: Vec<DrawnStrip>,
+    /// What rows name by its number.
+    words: Vec<String>,
+    /// The begin of each step, and its length.
+    steps: Vec<[i64; 2]>,
+    /// Time and row of the end of a command, and of the start of one that waited for it.
+    flows: Vec<(i64, usize, i64, usize)>,
+    marks: Vec<Mark>,
+    /// Steps that begin with another plan, and what it is.
+    plans: Vec<(u32, String)>,
+    /// Swatches, colours and words.
+    legend: Vec<(&'static str, &'static str, String)>,
+    table: Option<Table>,
+    notes: Vec<String>,
+}
+
+/// The bars of a queue, each figure in a list of its own.
+#[derive(Default, Serialize)]
+struct DrawnRow {
+    top: u64,
+    label: String,
+    began: Vec<i64>,
+    length: Vec<Nanos>,
+    /// Of the palette.
+    entry: Vec<usize>,
+    /// What single commands are, as a number of the words; 0 for others.
+    what: Vec<usize>,
+    step: Vec<u32>,
+    units: Vec<[u64; 2]>,
+    bytes: Vec<u64>,
+    wait: Vec<Nanos>,
+    /// Of bars of several commands: entries of the palette, numbers of commands, their times.
+    several: BTreeMap<usize, Vec<(usize, u64, Nanos)>>,
+}
+
+#[derive(Serialize)]
+struct DrawnStrip {
+    top: u64,
+    device: String,
+    label: String,
+    meaning: String,
+    /// Of the time shown, in which parts of equal length a device was busy with kernels, and
+    /// with anything: thousandths.
+    begin: i64,
+    length: Nanos,
+    kernels: Vec<u16>,
+    busy: Vec<u16>,
+}
+
+impl DrawnChart {
+    fn of(frame: &Frame, all: &[Frame]) -> Self {
+        let (trace, sheet) = (frame.chart.trace, &frame.chart.sheet);
+        let window = &frame.window;
+        let since = |at: Nanos| at as i64 - window.run.start as i64;
+        let mut words = Words::default();
+        let rows = frame.rows.iter().zip(&frame.tops.rows);
+        let rows = rows
+            .map(|(row, top)| DrawnRow::of(row, *top, frame.palette, &mut words, &since))
+            .collect();
+        let strips = frame.tops.strips.iter();
+        Self {
+            title: frame.chart.about.title(),
+            subtitle: subtitle(frame, all),
+            lead: window.lead,
+            after: window.span - window.lead,
+            height: frame.tops.height,
+            rows,
+            strips: strips
+                .map(|(device, top)| frame.drawn_strip(*device, *top, &since))
+                .collect(),
+            words: words.all,
+            steps: (trace.steps.iter())
+                .map(|(began, ended)| [since(*began), since((*ended).max(*began)) - since(*began)])
+                .collect(),
+            flows: (flows(trace, &frame.rows).into_iter())
+                .map(|(ended, from, started, to)| (since(ended), from, since(started), to))
+                .collect(),
+            marks: frame.marks.clone(),
+            plans: (sheet.plans.iter())
+                .map(|plan| (plan.step, plan.what.clone()))
+                .collect(),
+            legend: frame.legend.items(),
+            table: sheet.table.clone(),
+            notes: sheet.notes.clone(),
+        }
+    }
+}
+
+impl Frame<'_> {
+    fn drawn_strip(&self, device: usize, top: u64, since: &impl Fn(Nanos) -> i64) -> DrawnStrip {
+        let (label, meaning) = self.strips.label(device);
+        let thousandths = |part: f64| (part * 1e3).round() as u16;
+        let buckets = self.strips.of_device(device);
+        DrawnStrip {
+            top,
+            device: self.names.devices.get(device).cloned().unwrap_or_default(),
+            label,
+            meaning,
+            begin: since(self.window.whole.start),
+            length: self.window.whole.end - self.window.whole.start,
+            kernels: buckets.iter().map(|of| thousandths(of.kernels)).collect(),
+            busy: buckets.iter().map(|of| thousandths(of.any())).collect(),
+        }
+    }
+}
+
+/// Words by their numbers.
+#[derive(Default)]
+struct Words {
+    all: Vec<String>,
+    numbers: HashMap<String, usize>,
+}
+
+impl Words {
+    fn number(&mut self, words: String) -> usize {
+        if self.all.is_empty() {
+            self.all.push(String::new());
+        }
+        let next = self.all.len();
+        let number = *self.numbers.entry(words.clone()).or_insert(next);
+        if number == next {
+            self.all.push(words);
+        }
+        number
+    }
+}
+
+impl DrawnRow {
+    fn of(
+        row: &Row,
+        top: u64,
+        palette: &Palette,
+        words: &mut Words,
+        since: &impl Fn(Nanos) -> i64,
+    ) -> Self {
+        let mut drawn = Self {
+            top,
+            label: row.label(),
+            ..Self::default()
+        };
+        for (at, bar) in row.bars.iter().enumerate() {
+            let entry = bar.entry();
+            drawn.began.push(since(bar.began));
+            drawn.length.push(bar.ended - bar.began);
+            drawn.entry.push(entry);
+            let what = bar.span.map(|span| span.what(&palette.entries[entry]));
+            drawn.what.push(what.map_or(0, |what| words.number(what)));
+            let of = |figure: fn(&Span) -> u64| bar.span.map_or(0, figure);
+            drawn.step.push(bar.span.map_or(0, |span| span.step));
+            let units = bar.span.map_or(0..0, |span| span.units.clone());
+            drawn.units.push([units.start, units.end]);
+            drawn.bytes.push(of(|span| span.bytes));
+            drawn
+                .wait
+                .push(of(|span| span.started.saturating_sub(span.ready)));
+            if bar.span.is_none() {
+                let parts = bar.parts.iter();
+                let parts = parts.map(|(entry, part)| (*entry, part.commands, part.busy));
+                drawn.several.insert(at, parts.collect());
+            }
+        }
+        drawn
+    }
+}
