@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use pdawl_api::balance::Strategy;
-use pdawl_api::machine::MachineFile;
+use pdawl_api::machine::{MachineFile, store::with_changes};
 
 use super::failure::Failure;
 use super::size::ByteSize;
@@ -37,7 +37,9 @@ pub struct MachineArgs {
 
     /// A machine by name; simulated unless it is this one
     ///
-    /// `pdawl machine list` shows the names. The path of a machine file works, too.
+    /// `pdawl machine list` shows the names. The path of a machine file works, too. Changes may
+    /// follow: k40,gpu0.speed=2x,gpu0.link=0.5x,host.cores=2,gpu1=gpu0 (another device like gpu0)
+    /// or gpu0=none. Keys are those of the file; a machine with changes is simulated.
     #[arg(long, value_name = "NAME")]
     pub machine: Option<String>,
 
@@ -87,7 +89,8 @@ impl MachineArgs {
 
     /// The path of the machine file, if one is given.
     pub fn machine_path(&self) -> Option<&Path> {
-        let path = Path::new(self.machine.as_deref()?);
+        let name = self.machine.as_deref()?;
+        let path = Path::new(with_changes(name).map_or(name, |(base, _)| base));
         path.is_file().then_some(path)
     }
 }

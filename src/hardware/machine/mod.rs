@@ -5,6 +5,7 @@
 //! * [`MachineFile`] is a machine as a TOML file describes it, [`MachineStore`] finds
 //!   and saves such files, and [`Fingerprint`] tells whether one describes this
 //!   machine.
+//! * `change` makes machines with changes, which names can have.
 //! * [`ClusterFile`] is a cluster: nodes by machine file, and the network between them.
 //!   [`ClusterStore`] finds and saves such files.
 //!
@@ -13,6 +14,7 @@
 //! Identifies a machine: a machine file describes this machine if its fingerprint
 //! matches.
 
+mod change;
 mod check;
 pub mod cluster;
 pub mod file;
@@ -68,6 +70,14 @@ pub enum MachineError {
         key: String,
         value: String,
         why: &'static str,
+        remedy: String,
+    },
+
+    #[error("machine {machine}: `{change}`: {why}; give {remedy}")]
+    Change {
+        machine: String,
+        change: String,
+        why: String,
         remedy: String,
     },
 

@@ -7,6 +7,7 @@ use std::path::{MAIN_SEPARATOR, Path, PathBuf};
 use pdawl_profiler::atomic_file;
 use pdawl_profiler::file::bounded;
 
+use super::change::changed;
 use super::{Fingerprint, MachineError, MachineFile};
 use crate::file_store::{FileStore, StoreKind, StoredFile};
 
@@ -136,15 +137,24 @@ impl MachineStore {
 /// Bytes of a machine file, at most.
 const MOST: u64 = 16 << 20;
 
-/// The machine file of a name, or of a path: what has a separator or ends in `.toml`.
+/// The machine file of a name, or of a path: what has a separator or ends in `.toml`. Changes may
+/// follow after a comma: `k40,gpu0.speed=2x`.
 ///
 /// # Errors
-/// When there is no such file, or it is wrong.
+/// When there is no such file, it is wrong, or a change is none.
 pub fn find(name: &str) -> Result<MachineFile, MachineError> {
+    if let Some((base, changes)) = with_changes(name) {
+        return changed(&find(base)?, name, changes);
+    }
     match name.contains(MAIN_SEPARATOR) || name.ends_with(".toml") {
         true => load(Path::new(name)),
         false => MachineStore::of_user().find(name),
     }
+}
+
+/// A machine's name or path, and its changes, if a name has some.
+pub fn with_changes(name: &str) -> Option<(&str, &str)> {
+    name.split_once(',').filter(|_| !Path::new(name).is_file())
 }
 
 /// Reads a machine file.
