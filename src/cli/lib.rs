@@ -47,6 +47,7 @@ mod tasks;
 mod terminal;
 mod train;
 mod transformer;
+mod ui;
 mod workload;
 
 #[cfg(test)]
@@ -127,6 +128,8 @@ enum Command {
     Bench(bench::Args),
     /// Draw runs that were saved, one below the other
     Chart(chart::Args),
+    /// Show what runs would be, in a page of the browser
+    Ui(ui::Args),
     /// Run an OpenCL program, with its command queues mapped to devices
     Exec(exec::Args),
     /// Say what the OpenCL loader lists, for `exec`
@@ -213,6 +216,7 @@ fn program() -> u8 {
                 Command::Run(args) => run::run(&args),
                 Command::Bench(args) => bench::run(&args, &global),
                 Command::Chart(args) => chart::run(&args),
+                Command::Ui(args) => ui::run(&args),
                 Command::Exec(args) => exec::run(&args),
                 Command::ExamineLoader => exec::examine_loader(),
                 Command::Profile(args) => profile::run(&args),

@@ -21,7 +21,7 @@ use super::args::Format;
 use super::failure::Failure;
 use super::saved_report::SavedReport;
 use super::spec::{infer, show};
-use super::{clusters, devices, machine, terminal};
+use super::{clusters, devices, machine, terminal, ui};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:\n  pdawl schema\n  pdawl schema pdawl-report/2")]
@@ -81,6 +81,10 @@ impl Schematic for machine::Listing {
 
 impl Schematic for clusters::Listing {
     const SCHEMA: &'static str = "pdawl-clusters/1";
+}
+
+impl Schematic for ui::Served {
+    const SCHEMA: &'static str = "pdawl-served/1";
 }
 
 impl Schematic for SavedReport<'_> {
@@ -153,6 +157,7 @@ fn all() -> Vec<SchemaEntry> {
         SchemaEntry::of::<machine::Listing>("machine list"),
         SchemaEntry::file::<MachineFile>(file::FORMAT, "machine show: the machine file"),
         SchemaEntry::of::<clusters::Listing>("cluster list"),
+        SchemaEntry::of::<ui::Served>("ui"),
         SchemaEntry::file::<ClusterFile>(cluster::FORMAT, "cluster show: the cluster file"),
         SchemaEntry::of::<SavedReport<'_>>(
             "machine save, cluster measure, model export, model import, chart",

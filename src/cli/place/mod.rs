@@ -1,7 +1,7 @@
 //! Where a workload runs, and which options do nothing there: these are refused with a reason,
 //! by the table of [`rules`] alone.
 
-mod rules;
+pub(super) mod rules;
 #[cfg(test)]
 mod tests;
 
@@ -31,7 +31,7 @@ pub enum Place {
 
 impl Place {
     /// Where a run with these options is.
-    fn of(given: &ArgMatches) -> Result<Self, Failure> {
+    pub fn of(given: &ArgMatches) -> Result<Self, Failure> {
         let text = |id| given.try_get_one::<String>(id).ok().flatten();
         let is_given = |id| given.try_contains_id(id).unwrap_or(false);
         if let Some(cluster) = text("cluster") {

@@ -111,18 +111,24 @@ pub enum StrategyError {
     NoModel,
 }
 
+impl Strategy {
+    /// Those that need no figures.
+    pub const NAMED: [(&str, Self); 6] = [
+        ("cpu", Self::Cpu),
+        ("gpu", Self::Gpu),
+        ("guided", Self::Guided),
+        ("dawl", Self::Dawl),
+        ("pdawl", Self::Pdawl),
+        ("oracle", Self::Oracle),
+    ];
+}
+
 impl FromStr for Strategy {
     type Err = StrategyError;
 
     fn from_str(text: &str) -> Result<Self, StrategyError> {
-        match text {
-            "cpu" => return Ok(Self::Cpu),
-            "gpu" => return Ok(Self::Gpu),
-            "guided" => return Ok(Self::Guided),
-            "dawl" => return Ok(Self::Dawl),
-            "pdawl" => return Ok(Self::Pdawl),
-            "oracle" => return Ok(Self::Oracle),
-            _ => {}
+        if let Some((_, named)) = Self::NAMED.into_iter().find(|(name, _)| *name == text) {
+            return Ok(named);
         }
         let Some(shares) = text.strip_prefix("fixed:") else {
             return Err(StrategyError::Unknown(text.to_owned()));
@@ -138,18 +144,12 @@ impl FromStr for Strategy {
 
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Cpu => f.write_str("cpu"),
-            Self::Gpu => f.write_str("gpu"),
-            Self::Guided => f.write_str("guided"),
-            Self::Dawl => f.write_str("dawl"),
-            Self::Pdawl => f.write_str("pdawl"),
-            Self::Oracle => f.write_str("oracle"),
-            Self::Fixed(Shares(shares)) => {
-                let shares: Vec<String> = shares.iter().map(f64::to_string).collect();
-                write!(f, "fixed:{}", shares.join(","))
-            }
+        if let Self::Fixed(Shares(shares)) = self {
+            let shares: Vec<String> = shares.iter().map(f64::to_string).collect();
+            return write!(f, "fixed:{}", shares.join(","));
         }
+        let named = Self::NAMED.into_iter().find(|(_, named)| named == self);
+        f.write_str(named.map_or("", |(name, _)| name))
     }
 }
 

@@ -210,10 +210,15 @@ impl NamedPolicy {
         bases.next().map_or("", |(name, ..)| name)
     }
 
+    /// All policies without variants: their names, and what they do.
+    pub fn all() -> Vec<(&'static str, &'static str)> {
+        BASES.map(|(name, _, what)| (name, what)).to_vec()
+    }
+
     /// What the policies do, for the help of commands that offer them.
     pub fn help() -> String {
         let mut help = String::from("The scheduling policy\n\n");
-        for (name, _, what) in BASES {
+        for (name, what) in Self::all() {
             // Writing to a string does not fail.
             let _ = writeln!(help, "{name}: {what}");
         }
