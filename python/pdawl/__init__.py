@@ -28,7 +28,7 @@ _MODULES = {
     "_cluster": ["Cluster"],
     "_graph": ["Graph"],
     "_kernel": ["Kernel"],
-    "_program": ["Report", "predict", "train"],
+    "_program": ["Report", "predict", "run", "train"],
     "_run": ["Factors", "Result", "Run"],
     "_scheduling": ["Balancer", "Policy"],
     "_session": [

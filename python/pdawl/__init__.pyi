@@ -5,7 +5,7 @@ from ._cluster import Cluster
 from ._graph import Graph
 from ._kernel import Kernel
 from ._pdawl import Divider, Error, __version__
-from ._program import Report, predict, train
+from ._program import Report, predict, run, train
 from ._run import Factors, Result, Run
 from ._scheduling import Balancer, Policy
 from ._session import (
@@ -44,6 +44,7 @@ __all__ = [
     "lu",
     "matmul",
     "predict",
+    "run",
     "simulate",
     "sort",
     "spmv",

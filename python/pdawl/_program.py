@@ -1,4 +1,4 @@
-"""What the program `pdawl` does for Python: training cost models, and predicting with them."""
+"""What the program `pdawl` does for Python: runs, training cost models, and predicting with them."""
 
 from __future__ import annotations
 
@@ -93,15 +93,23 @@ def predict(
     return _run(["predict", workload], {"machine": machine, **options})
 
 
-def _run(command: list[str], options: Mapping[str, object]) -> Report:
+def run(workload: str, **options: Value) -> Report:
+    """Runs a workload in a process of its own. Options are those of `pdawl run`, of which a list
+    gives one several times: `run("cholesky", size=8192, machine="v100x2", policy="heft",
+    fault=["gpu0:slow:2@5ms"])`."""
+    return _run(["run", workload], options, again=True)
+
+
+def _run(command: list[str], options: Mapping[str, object], again: bool = False) -> Report:
     line = [*_START, *command, "--format", "json"]
     for name, value in options.items():
         option = "--" + name.replace("_", "-")
         if value is True:
             line.append(option)
         elif value is not None and value is not False:
-            values = value if isinstance(value, (list, tuple)) else [value]
-            line.extend([option, ",".join(str(one) for one in values)])
+            values = [str(one) for one in (value if isinstance(value, (list, tuple)) else [value])]
+            # A value may begin with a dash.
+            line.extend(f"{option}={one}" for one in (values if again else [",".join(values)]))
     # Ctrl-C reaches the program, too; it ends cleanly and keeps what was measured.
     with subprocess.Popen(line, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as ran:
         try:

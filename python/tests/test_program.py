@@ -104,6 +104,15 @@ def test_a_misspelt_option_is_found(tmp_path):
     assert lines == {8, 9, 10, 11, 12}, told
 
 
+def test_a_run_has_the_report_of_the_program():
+    faults = ["gpu0:slow:2@3ms", "gpu1:lost@5ms"]
+    report = pdawl.run("cholesky", size=4096, machine="v100x2,gpu0.speed=2x", fault=faults)
+    assert report["machine"]["name"] == "v100x2,gpu0.speed=2x" and report["lost"]
+    assert report["devices"][1]["share"] > 0
+    with pytest.raises(ValueError, match="--sizee"):
+        pdawl.run("stencil", machine="k40", sizee=3)
+
+
 def test_a_trained_model_predicts():
     trained = pdawl.train("k40", budget="3s", sizes=[512, 1024, 2048, 4096], repeats=1)
     assert trained["machine"] == "k40" and trained["groups"]

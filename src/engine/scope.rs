@@ -6,6 +6,7 @@
 //! [`RuntimeScope::run`] enqueues a command and waits for its end,
 //! [`DeviceArray`] is memory for a kernel that the host fills and reads.
 
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
 use crate::parallel;
@@ -20,6 +21,8 @@ pub struct RuntimeScope<'a> {
     runtime: Option<&'a mut dyn Runtime>,
     host: Vec<HostMemoryId>,
     buffers: Vec<BufferId>,
+    /// Bytes of the buffers, by device.
+    allocated: BTreeMap<DeviceId, u64>,
     queues: Vec<QueueId>,
     /// Commands enqueued by [`Self::enqueue`] whose completions are still to come.
     in_flight: usize,
@@ -48,6 +51,7 @@ impl<'a> RuntimeScope<'a> {
             runtime: Some(runtime),
             host: Vec::new(),
             buffers: Vec::new(),
+            allocated: BTreeMap::new(),
             queues: Vec::new(),
             in_flight: 0,
         }
@@ -63,6 +67,7 @@ impl RuntimeScope<'_> {
             runtime,
             host: std::mem::take(&mut self.host),
             buffers: std::mem::take(&mut self.buffers),
+            allocated: std::mem::take(&mut self.allocated),
             queues: std::mem::take(&mut self.queues),
             in_flight: 0,
         }
@@ -86,7 +91,13 @@ impl RuntimeScope<'_> {
     pub fn alloc(&mut self, device: DeviceId, bytes: u64) -> Result<BufferId, RuntimeError> {
         let buffer = self.deref_mut().alloc(device, bytes)?;
         self.buffers.push(buffer);
+        *self.allocated.entry(device).or_default() += bytes;
         Ok(buffer)
+    }
+
+    /// Bytes of each device's memory that were allocated through it.
+    pub fn allocated(&self) -> &BTreeMap<DeviceId, u64> {
+        &self.allocated
     }
 
     /// A queue whose completions have the device's times; see [`crate::runtime::Devices::open_queue`].

@@ -39,3 +39,4 @@ mod stencil_until;
 mod superstep_auto;
 mod tasks;
 mod tutorial;
+mod ui;

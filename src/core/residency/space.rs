@@ -29,6 +29,8 @@ pub struct Space<B> {
     capacity: u64,
     /// Bytes of all buffers, those without a slot among them.
     allocated: u64,
+    /// Bytes of the buffers that slots have.
+    held_bytes: u64,
     /// By slot: its length.
     bytes: Vec<u64>,
     /// By slot.
@@ -46,6 +48,7 @@ impl<B: Copy> Space<B> {
         Self {
             capacity,
             allocated: 0,
+            held_bytes: 0,
             held: vec![None; bytes.len()],
             bytes: bytes.to_vec(),
             free: BTreeMap::new(),
@@ -85,6 +88,11 @@ impl<B: Copy> Space<B> {
             }
         }
         (self.held, self.bytes) = (held, bytes);
+        let held = self.held.iter().zip(&self.bytes);
+        self.held_bytes = held
+            .filter(|(held, _)| held.is_some())
+            .map(|(_, bytes)| bytes)
+            .sum();
     }
 
     /// Bytes that its buffers may have.
@@ -100,6 +108,11 @@ impl<B: Copy> Space<B> {
     /// Bytes of all its buffers.
     pub fn allocated(&self) -> u64 {
         self.allocated
+    }
+
+    /// Bytes of the buffers that slots have.
+    pub fn held_bytes(&self) -> u64 {
+        self.held_bytes
     }
 
     /// A number that changes when a slot gets or loses its buffer.
@@ -183,6 +196,7 @@ impl<B: Copy> Space<B> {
     fn hold(&mut self, slot: usize, buffer: B) {
         self.generation += 1;
         self.unpinned.push(slot);
+        self.held_bytes += self.bytes[slot];
         self.held[slot] = Some(Held { buffer, pins: 0 });
     }
 
@@ -216,6 +230,7 @@ impl<B: Copy> Space<B> {
     pub(super) fn evict(&mut self, slot: usize) {
         if let Some(held) = self.held[slot].take() {
             self.generation += 1;
+            self.held_bytes -= self.bytes[slot];
             self.unpinned.remove(slot);
             self.free
                 .entry(self.bytes[slot])
@@ -228,6 +243,7 @@ impl<B: Copy> Space<B> {
     pub fn take_all(&mut self) -> Vec<B> {
         self.generation += 1;
         self.allocated = 0;
+        self.held_bytes = 0;
         self.unpinned.clear();
         let held = self.held.iter_mut().filter_map(Option::take);
         let held = held.map(|held| held.buffer);

@@ -60,6 +60,9 @@ pub struct Trace {
     /// Dependencies, as pairs of indices of spans: the first ended before the second
     /// started. Empty where the engine records none.
     pub flows: Vec<(usize, usize)>,
+    /// Devices, times, and the bytes of their own memory that data have from then on. Empty where
+    /// the engine records none.
+    pub memory: Vec<(usize, Nanos, u64)>,
 }
 
 /// A device's name, or `?`: a trace is plain data, so an index may be out of range.
@@ -119,6 +122,7 @@ pub(crate) mod fixtures {
             ],
             steps: vec![(90, 1000)],
             flows: vec![],
+            memory: vec![(1, 100, 64), (1, 600, 96)],
         }
     }
 

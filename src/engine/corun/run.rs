@@ -58,6 +58,9 @@ impl<'r, 'w> RunState<'r, 'w> {
         };
         if corun.options.trace != Tracing::None {
             outcome.wait_seconds = vec![0.0; names.len()];
+            let allocated = corun.context.runtime.allocated().iter();
+            let allocated = allocated.map(|(device, bytes)| (device.0, corun.opened.1, *bytes));
+            outcome.trace.memory = allocated.collect();
         }
         outcome.trace.devices = names;
         Self {

@@ -14,7 +14,7 @@ use super::window::Window;
 use super::{Control, GraphRunError, Options, PreparedGraph};
 use crate::in_flight::{InFlight, span};
 use crate::policy::{Finished, Policy};
-use crate::residency::State;
+use crate::residency::{Space, State};
 use crate::runtime::{
     CommandKind, Completion, EventId, Notice, QueueId, Runtime, RuntimeError, Status,
 };
@@ -59,6 +59,8 @@ pub(super) struct Known {
     pub ready: Vec<usize>,
     pub in_flight: InFlight<Submission>,
     pub timeline: Timeline,
+    /// Devices, times and the bytes of their memory that data have from then on.
+    pub memory: Vec<(usize, Nanos, u64)>,
     pub uses: Vec<DeviceUse>,
     /// Reads of data that another device needs.
     pub fetching: Vec<(DatumId, EventId)>,
@@ -210,6 +212,7 @@ impl<'a> GraphRun<'a> {
             if let Some(completion) = completion {
                 self.completed(completion);
             }
+            self.note_memory();
             let done = self.known.state.finished();
             if done > reported {
                 reported = done;
@@ -217,6 +220,25 @@ impl<'a> GraphRun<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Notes what data have of devices' memories, where a trace is kept.
+    fn note_memory(&mut self) {
+        if !self.options.trace {
+            return;
+        }
+        let now = self.runtime.now();
+        for device in 0..self.prepared.devices.len() {
+            let space = self.prepared.storage.residency.space(device);
+            let Some(held) = space.map(Space::held_bytes) else {
+                continue;
+            };
+            let noted = &mut self.known.memory;
+            let before = noted.iter().rev().find(|(of, ..)| *of == device);
+            if before.is_none_or(|(_, _, before)| *before != held) {
+                noted.push((device, now, held));
+            }
+        }
     }
 
     /// Whether there is no failure, and no return of a device, that must be handled first.
@@ -554,6 +576,7 @@ impl<'a> GraphRun<'a> {
                 steps: vec![(self.known.began, ended)],
                 spans,
                 flows,
+                memory: self.known.memory,
             },
             devices,
         }

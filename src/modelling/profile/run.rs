@@ -412,7 +412,7 @@ mod tests {
                 devices: vec!["gpu".into()],
                 spans,
                 steps: vec![(100, 200), (200, 350)],
-                flows: vec![],
+                ..Trace::default()
             },
             ..Outcome::default()
         };

@@ -49,8 +49,7 @@ pub fn outcome() -> Outcome {
                 span(1, 0, CommandKind::Write, 100, 200),
                 span(1, 0, CommandKind::Launch, 200, 300),
             ],
-            steps: Vec::new(),
-            flows: Vec::new(),
+            ..Trace::default()
         },
         ..Outcome::default()
     }

@@ -105,7 +105,7 @@ export class Form {
   option(option) {
     const { name } = option, given = this.run.options.get(name), id = `control${++names}`;
     const set = (/** @type {string | true | string[] | null} */ value, redraw = false) => {
-      if (value === null || value === option.default || value.length === 0) this.run.options.delete(name);
+      if (value === null || value === option.default || (value !== true && value.length === 0)) this.run.options.delete(name);
       else this.run.options.set(name, value);
       this.tell(redraw);
     };
@@ -172,8 +172,8 @@ export class Form {
     return [this.choice('machine or cluster', /** @type {[string, string][]} */ (all), `${run.place} ${run.name}`, value => {
       const [place, ...name] = value.split(' ');
       const there = offered(catalogue, run.workload).filter(one => one.at.includes(place)).map(one => one.name);
-      const options = [...run.options].filter(([name]) => there.includes(name) && name !== 'fault');
-      this.run = { ...run, place, name: name.join(' '), changes: new Map(), options: new Map(options) };
+      const options = [...this.run.options].filter(([name]) => there.includes(name) && name !== 'fault');
+      this.run = { ...this.run, place, name: name.join(' '), changes: new Map(), options: new Map(options) };
       this.tell(true);
     })];
   }
@@ -191,9 +191,9 @@ export class Form {
     const { machine, run } = this;
     if (!machine) return [];
     const set = (/** @type {string} */ key, /** @type {string | null} */ value, redraw = false) => {
-      run.changes.delete(key);
-      if (value !== null) run.changes.set(key, value);
-      this.run = run;
+      // Other controls may have changed the run since these were drawn.
+      this.run.changes.delete(key);
+      if (value !== null) this.run.changes.set(key, value);
       this.tell(redraw);
     };
     const factor = (/** @type {string} */ key, /** @type {string} */ label) => {
@@ -226,7 +226,7 @@ export class Form {
       const there = element('input', { type: 'checkbox', checked: names_.includes(name), ariaLabel: `${name} takes part` });
       there.addEventListener('change', () => {
         // What was changed of it goes with it.
-        for (const key of [...run.changes.keys()]) if (key.startsWith(`${name}.`)) run.changes.delete(key);
+        for (const key of [...this.run.changes.keys()]) if (key.startsWith(`${name}.`)) this.run.changes.delete(key);
         set(name, own.includes(name) && !there.checked ? 'none' : null, true);
       });
       const next = () => {

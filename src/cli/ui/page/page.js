@@ -3,7 +3,7 @@
 
 import { Form, button } from './form.js';
 import { FIRST, address, ask, changed, fromAddress, offered, parse, python, shell, words } from './state.js';
-import { curves, headline, reasons, shares, table, time } from './views.js';
+import { curves, headline, reasons, shares, table, time, uses } from './views.js';
 
 const part = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
 /** How long nothing may change before other runs are compared, in milliseconds. */
@@ -90,7 +90,7 @@ function shown(of, came, other) {
   part('headline').classList.remove('stale');
   headline(part('headline'), came.report, []);
   charts.show(other ? together(came.chart, other.chart) : came.chart);
-  part('figures').replaceChildren(reasons(came.report, came.chart), ...shares(came.report));
+  part('figures').replaceChildren(reasons(came.report, came.chart), ...shares(came.report), ...uses(came.chart));
   exported(of);
   document.body.dataset.shown = JSON.stringify(of);
   document.body.dataset.seconds = String(came.report.seconds);
@@ -127,7 +127,7 @@ function others() {
     const part = changed(run, { devices: names.join(','), strategy: null, map: null });
     part.options.delete('fault');
     if (faults(names).length) part.options.set('fault', faults(names));
-    return { name: `${names.join(' and ')} alone`, run: part };
+    return { name: names.length > 1 ? 'all GPUs alone' : `${names[0]} alone`, run: part };
   });
   const strategies = offered(catalogue, run.workload).find(one => one.name === 'strategy');
   if (strategies) all.push({ name: 'the best fixed shares', run: changed(run, { strategy: 'oracle' }) });
@@ -242,7 +242,8 @@ async function swept(option, from, to, against, result) {
     draw('…');
     await Promise.all([...Array(POINTS).keys()].map(i => measure(value(i / (POINTS - 1)))));
     // Halves the interval in which the answer changes.
-    const better = (/** @type {number} */ x) => points.get(x)[0] < points.get(x)[1];
+    const both = (/** @type {number} */ x) => /** @type {number[]} */ (points.get(x));
+    const better = (/** @type {number} */ x) => both(x)[0] < both(x)[1];
     for (let i = 0; i < 6; i++) {
       const xs = [...points.keys()].sort((a, b) => a - b), at = xs.findIndex((x, i) => i > 0 && better(x) !== better(xs[i - 1]));
       if (at < 0) break;
@@ -253,7 +254,7 @@ async function swept(option, from, to, against, result) {
     const xs = [...points.keys()].sort((a, b) => a - b), at = xs.findIndex((x, i) => i > 0 && better(x) !== better(xs[i - 1]));
     const first = better(xs[0]) ? 'this run' : against.name, then = better(xs[0]) ? against.name : 'this run';
     draw(at < 0 ? `${first} is faster everywhere from ${xs[0]}${unit} to ${xs[xs.length - 1]}${unit}.`
-      : `Below a ${option.name} of about ${xs[at]}${unit} ${first} is faster, from there on ${then} (${xs[at - 1]}${unit}: ${points.get(xs[at - 1]).map(time).join(' and ')}; ${xs[at]}${unit}: ${points.get(xs[at]).map(time).join(' and ')}).`, at < 0 ? null : xs[at]);
+      : `Below a ${option.name} of about ${xs[at]}${unit} ${first} is faster, from there on ${then} (${xs[at - 1]}${unit}: ${both(xs[at - 1]).map(time).join(' and ')}; ${xs[at]}${unit}: ${both(xs[at]).map(time).join(' and ')}).`, at < 0 ? null : xs[at]);
     document.body.dataset.swept = String(at < 0 ? '' : xs[at]);
   } catch (error) {
     if (!signal.aborted) draw(/** @type {Error} */ (error).message);
@@ -269,7 +270,8 @@ function save(name, kind, text) {
 
 /** What of the run can be taken along. @param {string[]} of */
 function exported(of) {
-  const command = shell(of), lines = python(run), present = run;
+  // With a chart, reports also have bounds and how busy devices were, as the page's have.
+  const drawn = changed(run, { gantt: 'run.html' }), command = shell(words(drawn)), lines = python(drawn), present = run;
   const copy = (/** @type {string} */ label, /** @type {string} */ text) => {
     const made = button('copy', `copy ${label}`, async () => {
       await navigator.clipboard.writeText(text);

@@ -58,6 +58,28 @@ function left(report, name) {
   return note ? `: ${note}` : '';
 }
 
+/** What devices have of their memory, and take of their links. @param {any} chart
+ * @returns {HTMLElement[]} */
+export function uses(chart) {
+  const { uses = [], lead = 0, after = 1, strips = [] } = chart?.charts[0] ?? {};
+  const held = uses.filter((/** @type {any} */ of) => of.memory.length).map((/** @type {any} */ of) => ({
+    name: of.device,
+    // What data have stays until the next change.
+    points: [...of.memory, [after, of.memory[of.memory.length - 1][1]]].flatMap(([at, bytes], i, all) =>
+      [...(i ? [[at / 1e6, all[i - 1][1] / 2 ** 20]] : []), [at / 1e6, bytes / 2 ** 20]]),
+  }));
+  const [{ begin = -lead, length = after + lead } = {}] = strips;
+  const links = uses.flatMap((/** @type {any} */ of) => ['to', 'from', 'to, from another device,'].flatMap((way, link) => {
+    const part = length / of.links[link].length;
+    return of.links[link].some((/** @type {number} */ bytes) => bytes > 0)
+      ? [{ name: `${way} ${of.device}`, points: of.links[link].map((/** @type {number} */ bytes, /** @type {number} */ i) => [(begin + (i + 0.5) * part) / 1e6, bytes / part]) }] : [];
+  }));
+  return [
+    ...(held.length ? [element('div', {}, element('h2', {}, 'Memory in use'), curves(held, 'time [ms]', 'data [MiB]'))] : []),
+    ...(links.length ? [element('div', {}, element('h2', {}, 'Bytes on links'), curves(links, 'time [ms]', 'rate [GB/s]'))] : []),
+  ];
+}
+
 /** A table of runs, the fastest marked. @param {string} title @param {string} caption
  * @param {{name: string, report?: any, error?: string, act?: () => void}[]} rows @param {string} [own] */
 export function table(title, caption, rows, own) {

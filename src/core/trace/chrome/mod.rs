@@ -5,8 +5,8 @@
 //! the steps. A command is a complete event (`X`) from its start to its end. Its
 //! wait from ready to start is a pair of async events (`b`, `e`), because waits in
 //! one queue may overlap. A dependency is a flow (`s`, `f`) from the end of one
-//! command to the start of another. Times are microseconds. Source: the Trace Event
-//! Format, sections "Complete Events", "Async Events" and "Flow Events".
+//! command to the start of another. Devices' memory is a counter (`C`). Times are microseconds. Source: the Trace Event
+//! Format, sections "Complete Events", "Async Events", "Flow Events" and "Counter Events".
 //!
 //! Events are written one by one, so that a long run takes no memory for them. The file
 //! may have the run's report, and [`read()`] reads both.
@@ -27,6 +27,10 @@ pub use read::{Read, ReadError, read};
 const PRODUCER: &str = "pdawl ";
 /// The name of the track of steps.
 const STEPS_NAME: &str = "steps";
+
+/// What data have of a device's memory, a counter's event.
+const MEMORY: &str = "memory";
+const COUNTER: &str = "C";
 
 /// The process of the steps; device `d` is process `d + 1`.
 const STEPS: usize = 0;
@@ -80,6 +84,11 @@ struct CommandArgs<'a> {
     bytes: u64,
     queued_us: f64,
     wait_us: f64,
+}
+
+#[derive(Serialize)]
+struct MemoryArgs {
+    bytes: u64,
 }
 
 #[derive(Serialize)]
@@ -139,6 +148,13 @@ pub fn write(
     }
     commands(trace, &mut events)?;
     flows(trace, &mut events)?;
+    for (device, at, bytes) in &trace.memory {
+        events.push(&Event {
+            ts: Some(us(*at)),
+            args: Some(MemoryArgs { bytes: *bytes }),
+            ..Event::new(MEMORY, COUNTER, (device + 1, 0))
+        })?;
+    }
     events.out.write_all(b"\n]}\n")?;
     events.out.flush()
 }
@@ -328,8 +344,7 @@ mod tests {
             spans: (0..100_000)
                 .map(|i| span(0, 0, CommandKind::Launch, 100 + i * 50, 140 + i * 50))
                 .collect(),
-            steps: vec![],
-            flows: vec![],
+            ..Trace::default()
         };
         assert_eq!(events(&written(&trace), "X").len(), 100_000);
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde::Deserialize;
 use thiserror::Error;
 
-use super::{PRODUCER, STEPS_NAME};
+use super::{COUNTER, MEMORY, PRODUCER, STEPS_NAME};
 use crate::runtime::CommandKind;
 use crate::time::Nanos;
 use crate::trace::{About, Span, Trace};
@@ -128,6 +128,13 @@ fn trace(events: &[Event]) -> Trace {
         devices: names.values().map(|name| (*name).to_owned()).collect(),
         steps: steps.map(times).collect(),
         flows: flows(events, &spans, &devices),
+        memory: (events.iter())
+            .filter(|event| event.ph == COUNTER && event.name == MEMORY)
+            .filter_map(|event| {
+                let device = devices.get(&event.pid)?;
+                Some((*device, nanos(event.ts), event.args.bytes))
+            })
+            .collect(),
         spans,
     }
 }

@@ -148,7 +148,7 @@ fn trace(devices: &[String], queues: usize) -> Trace {
         steps: (0..1_000)
             .map(|step| (step * 1_000_000, (step + 1) * 1_000_000))
             .collect(),
-        flows: vec![],
+        ..Trace::default()
     }
 }
 

@@ -8,13 +8,14 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::labels::{Mark, subtitle};
-use super::layout::{BAR, BOTTOM, COPY, LINE, ROW};
+use super::layout::{BAR, BOTTOM, COPY, LINE, ROW, Window};
 use super::legend::{Palette, PaletteEntry};
 use super::rows::{Row, flows};
 use super::svg::Frame;
 use super::{Chart, Table};
+use crate::runtime::CommandKind;
 use crate::time::Nanos;
-use crate::trace::Span;
+use crate::trace::{Span, Trace};
 
 /// Commands of at least this many pixels are bars of their own, so that they can
 /// be told apart when the chart is enlarged.
@@ -62,6 +63,7 @@ struct DrawnChart {
     height: u64,
     rows: Vec<DrawnRow>,
     strips: Vec<DrawnStrip>,
+    uses: Vec<DrawnUse>,
     /// What rows name by its number.
     words: Vec<String>,
     /// The begin of each step, and its length.
@@ -75,6 +77,66 @@ struct DrawnChart {
     legend: Vec<(&'static str, &'static str, String)>,
     table: Option<Table>,
     notes: Vec<String>,
+}
+
+/// What a device has of its memory and takes of its links.
+#[derive(Serialize)]
+struct DrawnUse {
+    device: String,
+    /// Times, and the bytes of its own memory that data have from then on.
+    memory: Vec<(i64, u64)>,
+    /// Of the time shown, in parts of equal length: bytes to the device, back, and from others.
+    links: [Vec<f64>; 3],
+}
+
+/// Parts of the time of which each has its bytes.
+const PARTS: usize = 200;
+
+impl DrawnUse {
+    /// Of the devices with memory of their own, or with copies.
+    fn all(trace: &Trace, window: &Window, since: &impl Fn(Nanos) -> i64) -> Vec<Self> {
+        let part = (window.whole.end - window.whole.start).max(1) as f64 / PARTS as f64;
+        let place = |at: Nanos| at.saturating_sub(window.whole.start) as f64 / part;
+        let mut uses: Vec<Self> = (trace.devices.iter())
+            .map(|device| Self {
+                device: device.clone(),
+                memory: Vec::new(),
+                links: std::array::from_fn(|_| vec![0.0; PARTS]),
+            })
+            .collect();
+        for span in &trace.spans {
+            let copies = [CommandKind::Write, CommandKind::Read, CommandKind::Copy];
+            let link = copies.iter().position(|kind| *kind == span.kind);
+            let (Some(link), Some(of)) = (link, uses.get_mut(span.device)) else {
+                continue;
+            };
+            let (from, until) = (place(span.started), place(span.ended));
+            let rate = span.bytes as f64 / (until - from).max(1e-9);
+            for (at, bytes) in of.links[link].iter_mut().enumerate().skip(from as usize) {
+                let within = until.min((at + 1) as f64) - from.max(at as f64);
+                if within <= 0.0 {
+                    break;
+                }
+                *bytes += rate * within;
+            }
+        }
+        // Of what changes within a pixel, the most is shown.
+        for (device, at, bytes) in &trace.memory {
+            let Some(of) = uses.get_mut(*device) else {
+                continue;
+            };
+            match of.memory.last_mut() {
+                Some((last, most)) if ((since(*at) - *last) as f64) < part / 4.0 => {
+                    *most = (*most).max(*bytes);
+                }
+                _ => of.memory.push((since(*at), *bytes)),
+            }
+        }
+        uses.retain(|of| {
+            !of.memory.is_empty() || of.links.iter().flatten().any(|bytes| *bytes > 0.0)
+        });
+        uses
+    }
 }
 
 /// The bars of a queue, each figure in a list of its own.
@@ -131,6 +193,7 @@ impl DrawnChart {
             strips: strips
                 .map(|(device, top)| frame.drawn_strip(*device, *top, &since))
                 .collect(),
+            uses: DrawnUse::all(trace, window, &since),
             words: words.all,
             steps: (trace.steps.iter())
                 .map(|(began, ended)| [since(*began), since((*ended).max(*began)) - since(*began)])
@@ -223,5 +286,39 @@ impl DrawnRow {
             }
         }
         drawn
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::fixtures::{about, two_devices};
+
+    #[test]
+    fn all_bytes_and_bars_are_there() {
+        let mut trace = two_devices();
+        trace.spans[1].bytes = 640;
+        trace.spans[3].bytes = 64;
+        let chart = Chart {
+            trace: &trace,
+            about: about(),
+            sheet: Default::default(),
+        };
+        let mut out = Vec::new();
+        write(&[chart], &mut out).unwrap();
+        let data: serde_json::Value = serde_json::from_slice(&out).unwrap();
+        let chart = &data["charts"][0];
+        // The run begins at 90, and the GPU's kernel at 300.
+        assert_eq!(chart["rows"][1]["began"], serde_json::json!([10, 210]));
+        assert_eq!(chart["rows"][1]["length"], serde_json::json!([200, 400]));
+        let [gpu] = &chart["uses"].as_array().unwrap()[..] else {
+            panic!("{chart}");
+        };
+        assert_eq!(gpu["memory"], serde_json::json!([[10, 64], [510, 96]]));
+        for (link, bytes) in [640.0, 64.0, 0.0].into_iter().enumerate() {
+            let parts = gpu["links"][link].as_array().unwrap();
+            let sum: f64 = parts.iter().filter_map(serde_json::Value::as_f64).sum();
+            assert!((sum - bytes).abs() < 1e-6, "{sum}");
+        }
     }
 }

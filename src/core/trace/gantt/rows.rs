@@ -181,8 +181,7 @@ mod tests {
                     span(0, 0, kind, i * 10, i * 10 + if i % 3 == 1 { 9 } else { 4 })
                 })
                 .collect(),
-            steps: vec![],
-            flows: vec![],
+            ..Trace::default()
         };
         let rows = rows(&trace, 1_000);
         let bars = &rows[0].bars;

@@ -580,7 +580,7 @@ mod tests {
                 .map(|i| span(0, 0, CommandKind::Launch, i * 50, i * 50 + 40))
                 .collect(),
             steps: (0..1_000).map(|i| (i * 5_000, i * 5_000 + 4_990)).collect(),
-            flows: vec![],
+            ..Trace::default()
         };
         let svg = drawn(&[chart(&trace)]);
         assert!(svg.len() < 600_000, "{}", svg.len());
@@ -666,8 +666,7 @@ mod tests {
                     let kind = if *kernel { CommandKind::Launch } else { CommandKind::Read };
                     span(*device, 0, kind, *started, started + length)
                 }).collect(),
-                steps: vec![],
-                flows: vec![],
+                ..Trace::default()
             };
             let sum = |device: usize, wanted: fn(CommandKind) -> bool| {
                 let own = trace.spans.iter().filter(|span| span.device == device);
