@@ -42,6 +42,7 @@ impl Case {
             stream: Stream::default(),
             verify: false,
             trace: Tracing::None,
+            each_step: None,
         };
         let mut control = Control {
             stop: &AtomicBool::new(false),

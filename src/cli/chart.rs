@@ -46,13 +46,8 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let runs: Vec<Read> = (args.files.iter())
         .map(|file| read(file))
         .collect::<Result<_, _>>()?;
-    let charts: Vec<Chart> = (runs.iter().zip(&args.files))
-        .map(|(run, file)| Chart {
-            trace: &run.trace,
-            about: run.about.clone(),
-            sheet: shown(run, file),
-        })
-        .collect();
+    let charts = runs.iter().zip(&args.files);
+    let charts: Vec<Chart> = charts.map(|(run, file)| of(run, file)).collect();
     args.out.write(output, &charts)?;
     let machines: BTreeSet<&str> = runs.iter().map(|run| &*run.about.machine).collect();
     let titles: Vec<String> = runs.iter().map(|run| run.about.title()).collect();
@@ -70,11 +65,24 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     )
 }
 
-fn read(file: &Path) -> Result<Read, Failure> {
+/// Reads a trace.
+///
+/// # Errors
+/// What is none.
+pub fn read(file: &Path) -> Result<Read, Failure> {
     let shown = file.display();
     let json =
         fs::read(file).map_err(|error| Failure::failed(format!("{shown}: {error}"), REMEDY))?;
     chrome::read(&json).map_err(|error| Failure::failed(format!("{shown}: {error}"), REMEDY))
+}
+
+/// The chart of a run that was read from a file.
+pub fn of<'a>(run: &'a Read, file: &Path) -> Chart<'a> {
+    Chart {
+        trace: &run.trace,
+        about: run.about.clone(),
+        sheet: shown(run, file),
+    }
 }
 
 /// What a run's report adds to its chart, or that there is none.

@@ -16,10 +16,12 @@ use super::machine_session::{self, Needs};
 use super::model::Source;
 use super::paths::Paths;
 use super::run::Options;
+use super::saved_report::run_words;
 use super::saves::Saves;
 use super::size::ByteSize;
 use super::spec::kernel;
 use super::terminal;
+use super::ui::watch;
 use super::workload::WorkloadRequest;
 
 /// The strategy of a run, and the cost model that it may use.
@@ -90,6 +92,7 @@ impl Options {
             gpu_memory: machine.gpu_memory.map(|size| size.0),
             verify: self.verify,
             traced: self.files.wanted(),
+            each_step: self.files.watch.then_some(watch::step),
             sharing: choice.sharing(prepared.divided.sharing),
             ..prepared.divided
         };
@@ -115,7 +118,10 @@ impl Options {
         let bar = terminal::progress(self.format, steps, &run.policy());
         let ran = run.run(stop, &mut |done, _| bar.set_position(done.into()));
         bar.finish_and_clear();
-        let mut ran = ran.map_err(failure)?.with_notes(prepared.notes);
+        let mut ran = ran
+            .map_err(failure)?
+            .with_notes(prepared.notes)
+            .with_command(run_words());
         match saves {
             Some(saves) if ran.interrupted => {
                 saves.drop_unwritten("interrupted before the last step");

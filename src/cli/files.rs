@@ -11,6 +11,7 @@ use super::failure::Failure;
 use super::output::Output;
 use super::paths::Paths;
 use super::terminal;
+use super::ui::watch;
 
 /// Trace files to write.
 #[derive(Clone, Debug, clap::Args)]
@@ -27,6 +28,10 @@ pub struct TraceFiles {
     /// Write a table with one row for each command
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
+
+    /// Show the run in a page of the browser while it goes on, and then until Ctrl-C
+    #[arg(long)]
+    pub watch: bool,
 }
 
 /// How a chart is written, which the ending of its file says.
@@ -93,11 +98,14 @@ impl TraceFiles {
         self.trace.is_some() || self.gantt.is_some() || self.csv.is_some()
     }
 
-    /// Tries every path.
+    /// Tries every path, and begins to show the run if it is watched.
     ///
     /// # Errors
-    /// As [`Paths::output`].
+    /// As [`Paths::output`], and when the run cannot be watched.
     pub fn prepare(&self, paths: &mut Paths) -> Result<PreparedFiles, Failure> {
+        if self.watch {
+            watch::start()?;
+        }
         let mut open = |path: Option<&PathBuf>| path.map(|path| paths.output(path)).transpose();
         let chart = open(self.gantt.as_ref().map(|chart| &chart.path))?;
         Ok(PreparedFiles {
@@ -121,6 +129,7 @@ impl PreparedFiles {
     /// # Errors
     /// When a file cannot be written, as on a full disk.
     pub fn write(self, trace: &Trace, report: &Report) -> Result<(), Failure> {
+        watch::ended(report, trace);
         let about = report.about();
         if let Some(output) = self.trace {
             output.write(|out| {

@@ -16,6 +16,7 @@ use super::files::PreparedFiles;
 use super::machine_session::{self, Needs};
 use super::paths::Paths;
 use super::run::Options;
+use super::saved_report::run_words;
 use super::saves::{SavedResult, Saves};
 use super::size::integer;
 use super::{interrupt, terminal};
@@ -195,6 +196,7 @@ pub fn run(request: GraphRequest, args: &GraphArgs) -> Result<(), Failure> {
         other => other.into(),
     })?;
     let run = ran.run.with_notes(request.notes);
+    let run = run.with_command(run_words());
     let is_right = verdict(&run);
     print(&run, run.trace(), *format, prepared)?;
     match &is_right {

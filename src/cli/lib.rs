@@ -227,6 +227,7 @@ fn program() -> u8 {
                 Command::Man(args) => man::run(&args),
             }
         });
+    ui::watch::stay();
     match result {
         Ok(()) => 0,
         Err(failure) => failure.print(),

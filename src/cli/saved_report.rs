@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use clap::parser::ValueSource;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -47,6 +48,34 @@ pub fn command_line() -> String {
     let words = crate::arguments().iter().skip(1);
     let words: Vec<String> = words.map(|w| w.to_string_lossy().into_owned()).collect();
     format!("pdawl {}", words.join(" "))
+}
+
+/// The words after `pdawl run` that give this run, each option by its long name and in the order of
+/// the help, without those of its outputs; `None` for another command.
+pub fn run_words() -> Option<Vec<String>> {
+    let (command, matches) = crate::parsed();
+    let matches = matches.ok()?;
+    let (name, given) = matches.subcommand()?.1.subcommand()?;
+    let workload = command.find_subcommand("run")?.find_subcommand(name)?;
+    let mut words = vec![name.to_owned()];
+    for argument in workload.get_arguments() {
+        let id = argument.get_id().as_str();
+        let typed = given.value_source(id) == Some(ValueSource::CommandLine);
+        let is_output = argument.get_help_heading() == Some("Output") && id != "verify";
+        if !typed || is_output {
+            continue;
+        }
+        let values = given.get_raw(id).into_iter().flatten();
+        let values = values.map(|value| value.to_string_lossy().into_owned());
+        match argument.get_long() {
+            Some(long) if argument.get_action().takes_values() => {
+                words.extend(values.flat_map(|value| [format!("--{long}"), value]));
+            }
+            Some(long) => words.push(format!("--{long}")),
+            None => words.extend(values),
+        }
+    }
+    Some(words)
 }
 
 /// Seconds since 1970 in UTC.

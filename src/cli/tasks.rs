@@ -17,6 +17,7 @@ use super::interrupt;
 use super::machine_session::{self, Needs};
 use super::operation::POLICY;
 use super::paths::Paths;
+use super::saved_report::run_words;
 use super::size::integer;
 
 const EXAMPLES: &str = "Examples:\n  pdawl run tasks --set matmul2d --n 40 --machine v100x2 \
@@ -224,7 +225,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let ran = shown(args.format, "tasks", |progress| {
         session.run_graph(&job, options, stop, progress)
     });
-    let run = ran?.run;
+    let run = ran?.run.with_command(run_words());
     graph::print(&run, run.trace(), args.format, files)?;
     match run.interrupted {
         true => Err(Failure::Interrupted),

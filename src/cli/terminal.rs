@@ -16,6 +16,7 @@ use serde::Serialize;
 
 use super::args::Format;
 use super::failure::Failure;
+use super::ui::watch;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -173,7 +174,11 @@ fn printable(text: &str) -> String {
 /// A progress bar on standard error; hidden for JSON and where it is no terminal.
 pub fn progress(format: Format, steps: u64, what: &str) -> ProgressBar {
     if format != Format::Text || !shows_bars() {
-        return ProgressBar::hidden();
+        // It counts for who watches the run.
+        let hidden = ProgressBar::hidden();
+        hidden.set_length(steps);
+        watch::bar(what, &hidden);
+        return hidden;
     }
     let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} [{elapsed}]");
     let bar = ProgressBar::new(steps).with_message(what.to_owned());
@@ -181,6 +186,7 @@ pub fn progress(format: Format, steps: u64, what: &str) -> ProgressBar {
         bar.set_style(style);
     }
     bar.enable_steady_tick(Duration::from_millis(200));
+    watch::bar(what, &bar);
     bar
 }
 

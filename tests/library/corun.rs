@@ -249,6 +249,7 @@ fn stopped(tolerance: Option<f64>) {
         stream: Stream::default(),
         verify: true,
         trace: Tracing::None,
+        each_step: None,
     };
     let corun = Corun::open(&mut runtime, &stencil, &options).unwrap();
     let balancer = Box::new(RandomBalancer::new(corun.setup(), 3));
@@ -336,6 +337,7 @@ fn halos_and_units_go_directly_from_gpu_to_gpu() {
         stream: Stream::default(),
         verify: true,
         trace: Tracing::Commands,
+        each_step: None,
     };
     let corun = Corun::open(&mut runtime, &stencil, &options).unwrap();
     let balancer = Box::new(Given([[100, 200], [100, 200], [140, 160], [140, 160]]));

@@ -42,6 +42,7 @@ fn run(
         stream: Stream::default(),
         verify: true,
         trace: Tracing::None,
+        each_step: None,
     };
     let corun = Corun::open(&mut sim, workload, &options)?;
     let balancer = make(corun.setup());

@@ -111,6 +111,7 @@ impl Case {
             stream: start.stream,
             verify: false,
             trace: Tracing::None,
+            each_step: None,
         };
         let mut control = Control {
             stop: &AtomicBool::new(false),

@@ -31,6 +31,7 @@ fn corun(
         stream,
         verify: true,
         trace: Tracing::Commands,
+        each_step: None,
     };
     let corun = Corun::open(runtime, spmv, &options)?;
     let balancer = make(corun.setup());
@@ -360,6 +361,7 @@ fn page_ranks_end_where_a_plain_loop_does() {
             stream: Stream::default(),
             verify: true,
             trace: Tracing::None,
+            each_step: None,
         };
         let corun = Corun::open(&mut runtime, &spmv, &options).unwrap();
         let sharing: Sharing = share.parse().unwrap();

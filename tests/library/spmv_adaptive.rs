@@ -78,6 +78,7 @@ fn run(
         stream: Stream::default(),
         verify: false,
         trace: Tracing::None,
+        each_step: None,
     };
     let mut control = Control {
         stop: &AtomicBool::new(false),

@@ -81,6 +81,7 @@ fn options(steps: u32) -> Options {
         stream: Stream::default(),
         verify: false,
         trace: Tracing::None,
+        each_step: None,
     }
 }
 

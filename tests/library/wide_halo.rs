@@ -184,6 +184,7 @@ fn is_right(
         stream,
         verify: true,
         trace: Tracing::None,
+        each_step: None,
     };
     let mut control = Control {
         stop: &AtomicBool::new(false),
@@ -276,6 +277,7 @@ fn ahead((units, superstep): (u64, u32), memories: &[u64], seed: u64) -> (bool, 
         stream,
         verify: true,
         trace: Tracing::None,
+        each_step: None,
     };
     let mut control = Control {
         stop: &AtomicBool::new(false),

@@ -1,6 +1,6 @@
 //! `pdawl ui` as a server: who gets an answer, what is refused, and how it ends.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -9,6 +9,7 @@ use predicates::str::contains;
 use serde_json::{Value, json};
 
 use crate::command::{Home, interrupt, process};
+use crate::schemas;
 
 /// A server, which ends with its test.
 struct Served {
@@ -20,15 +21,17 @@ struct Served {
 
 impl Served {
     fn start() -> Self {
-        let mut child = process("ui --no-open")
+        let mut child = process("ui --no-open --format json")
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let mut line = String::new();
-        let mut output = BufReader::new(child.stdout.take().unwrap());
-        output.read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("http://").expect("an address");
+        let output = child.stdout.take().unwrap();
+        let mut printed = serde_json::Deserializer::from_reader(output).into_iter::<Value>();
+        let printed = printed.next().expect("a report").unwrap();
+        schemas::conforms(&printed);
+        let address = printed["address"].as_str().expect("an address");
+        let address = address.strip_prefix("http://").expect("an address");
         let (host, path) = address.split_once('/').expect("a path");
         assert!(host.starts_with("127.0.0.1:"), "{host}");
         Self {
@@ -54,11 +57,12 @@ impl Served {
     fn ask_as(&self, host: &str, method: &str, path: &str, body: &str) -> (u16, String) {
         let mut stream = self.connect();
         let length = body.len();
-        let head = format!("{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}");
+        let head = format!(
+            "{method} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Length: {length}\r\nConnection: close"
+        );
         stream
             .write_all(format!("{head}\r\n\r\n{body}").as_bytes())
             .unwrap();
-        stream.shutdown(Shutdown::Write).unwrap();
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).unwrap();
         let answer = String::from_utf8_lossy(&answer).into_owned();
@@ -269,7 +273,7 @@ fn a_reader_that_goes_ends_its_run_and_ctrl_c_all() {
 fn a_wrong_run_or_port_is_refused_at_once() {
     let home = Home::new();
     for (line, code, expected) in [
-        ("ui stencil", 2, "pdawl ui run WORKLOAD"),
+        ("ui stencil", 1, "stencil: No such file"),
         ("ui run stencil", 2, "the page simulates"),
         ("ui run stencil --machine none", 2, "none"),
         ("ui --port 99999", 2, "--port"),

@@ -43,6 +43,13 @@ impl Run {
         self
     }
 
+    /// The same, as these words after `pdawl run` give it.
+    #[must_use]
+    pub fn with_command(mut self, words: Option<Vec<String>>) -> Self {
+        self.report.command = words;
+        self
+    }
+
     /// What runs of its kind have.
     pub(super) fn details_mut(&mut self) -> &mut Details {
         &mut self.report.details

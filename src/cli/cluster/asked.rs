@@ -11,9 +11,9 @@ use super::options::SpreadOptions;
 
 /// Options that each node may have for itself: its devices and libraries, and what only the
 /// first one prints and writes.
-const OWN: [&str; 11] = [
+const OWN: [&str; 12] = [
     "devices", "wire", "no_cache", "format", "output", "pivots", "save", "trace", "gantt", "csv",
-    "help",
+    "watch", "help",
 ];
 
 /// What this process is and is asked for. `spread` has values that the command line need not

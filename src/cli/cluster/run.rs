@@ -26,6 +26,7 @@ use crate::graph::shown;
 use crate::machine_session::{self, Needs, of_graph};
 use crate::operation::OperationArgs;
 use crate::paths::Paths;
+use crate::saved_report::run_words;
 use crate::{graph, interrupt, terminal};
 
 /// How something is to be computed.
@@ -148,6 +149,7 @@ pub fn run_job(
         let (file, mut work) = (find(cluster)?, prepared.work.over_nodes()?);
         let count = job.nodes.count.unwrap_or(file.count());
         let run = simulate(&file, count, &mut work, &job.options()).map_err(lacking)?;
+        let run = run.with_command(run_words());
         return graph::print(&run, run.trace(), job.format, files);
     }
     let stop = interrupt::listen()?;
@@ -225,7 +227,7 @@ pub fn run_job(
         }
     };
     notes.iter().for_each(|note| terminal::warn(note));
-    let Some(run) = run else {
+    let Some(run) = run.map(|run| run.with_command(run_words())) else {
         return wire.finish().map_err(Failure::of);
     };
     let printed = match files {
@@ -383,7 +385,7 @@ fn run_alone(
     let run = shown(job.format, "tasks", |progress| {
         session.operate(operation, outputs, options, stop, progress)
     });
-    let run = run?;
+    let run = run?.with_command(run_words());
     let written = match run.is_wrong() || run.interrupted {
         true => Ok(()),
         false => results.into_iter().try_for_each(ResultFile::finish),

@@ -36,6 +36,8 @@ pub struct Request {
     pub path: String,
     /// Of the header `Host`.
     pub host: String,
+    /// Whether its client wants the connection to end with the answer.
+    pub closes: bool,
     pub body: Vec<u8>,
 }
 
@@ -208,6 +210,7 @@ fn parse(came: &[u8]) -> Result<Option<(Request, usize)>, Response> {
         method,
         path: head.path.unwrap_or_default().to_owned(),
         host: header("host").unwrap_or_default(),
+        closes: header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")),
         body: body.to_vec(),
     };
     Ok(Some((request, length + body.len())))

@@ -39,6 +39,7 @@ use std::sync::atomic::AtomicBool;
 
 use thiserror::Error;
 
+use crate::outcome::StepRecord;
 use crate::runtime::RuntimeError;
 use crate::workload::{FirstVersionError, Supersteps};
 
@@ -84,6 +85,8 @@ pub struct Options {
     pub verify: bool,
     /// What is kept of the commands' times.
     pub trace: Tracing,
+    /// Gets each step when it has ended.
+    pub each_step: Option<fn(&StepRecord)>,
 }
 
 impl Options {
@@ -101,6 +104,7 @@ impl Options {
             stream: Stream::default(),
             verify: false,
             trace: Tracing::None,
+            each_step: None,
         }
     }
 }

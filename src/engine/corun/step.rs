@@ -405,6 +405,9 @@ impl RunState<'_, '_> {
         if ended.spoiled && record.devices.iter().all(|device| device.units == 0) {
             self.lost_seconds += record.seconds;
         } else {
+            if let Some(each_step) = self.options.each_step {
+                each_step(&record);
+            }
             self.outcome.steps.push(record);
             self.outcome.trace.steps.push((frame.began, frame.ended));
         }

@@ -65,6 +65,7 @@ impl<'a> Trial<'a> {
             stream: self.stream,
             verify: false,
             trace: Tracing::None,
+            each_step: None,
         };
         let mut control = Control {
             stop: &AtomicBool::new(false),

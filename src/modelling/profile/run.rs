@@ -143,6 +143,7 @@ impl PreparedRun {
                 stream: self.device_use.setting.stream(),
                 verify: false,
                 trace: Tracing::Commands,
+                each_step: None,
             };
             let mut control = Control {
                 stop,

@@ -56,6 +56,7 @@ pub fn corun(
         stream: Stream::default(),
         verify: true,
         trace: Tracing::None,
+        each_step: None,
     };
     let mut control = Control {
         stop: &AtomicBool::new(false),

@@ -106,6 +106,7 @@ pub fn run(
         stream: Stream::default(),
         verify,
         trace: Tracing::Commands,
+        each_step: None,
     };
     let mut control = Control {
         stop: &AtomicBool::new(false),

@@ -66,6 +66,9 @@ pub struct Report {
     pub details: Details,
     /// Messages for the reader, such as warnings.
     pub notes: Vec<String>,
+    /// The words after `pdawl run` that give the run, each option by its long name, without those
+    /// of its outputs; null for a run of a library.
+    pub command: Option<Vec<String>>,
 }
 
 /// What only runs of a kind have.
@@ -210,6 +213,7 @@ impl Context {
             nodes: Vec::new(),
             details,
             notes: self.notes,
+            command: None,
         }
     }
 }

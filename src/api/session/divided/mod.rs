@@ -28,9 +28,9 @@ use super::{Error, FaultSpec, Run, Running, Session};
 use crate::balance::strategy::Shares;
 use crate::balance::{Balancer, Dawl, Setup, Strategy};
 use crate::codelet::Precision;
-use crate::engine::Outcome;
 use crate::engine::corun::kernel::{SliceTrials, examine};
 use crate::engine::corun::{Control, Corun, CorunError, Options, Stream, Tracing};
+use crate::engine::{Outcome, StepRecord};
 use crate::machine::{Device, DeviceKind, likely_fastest};
 use crate::report::{Context, Workload, run::corun as corun_report};
 use crate::workload::kernel::{Axis, Slices, UserKernel};
@@ -138,6 +138,8 @@ pub struct Divided {
     pub verify: bool,
     /// Keeps the times of every command.
     pub traced: bool,
+    /// Gets each step when it has ended.
+    pub each_step: Option<fn(&StepRecord)>,
     /// For the report: the file of the first version, or of the kernel, and the seed.
     pub origin: (Option<String>, u64),
 }
@@ -158,6 +160,7 @@ impl Divided {
             gpu_memory: None,
             verify: false,
             traced: false,
+            each_step: None,
             origin: (None, 0),
         }
     }
@@ -338,6 +341,7 @@ impl Session {
                 true => Tracing::Commands,
                 false => Tracing::Sums,
             },
+            each_step: divided.each_step,
             ..Options::of(divided.supersteps)
         };
         let learns = matches!(chosen, Chosen::By(Strategy::Dawl | Strategy::Pdawl));

@@ -21,6 +21,7 @@ impl DividedRun<'_> {
         let mut options = Options {
             verify: false,
             trace: Tracing::None,
+            each_step: None,
             // Every trial has as many steps.
             tolerance: None,
             ..self.options

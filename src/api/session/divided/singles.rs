@@ -25,6 +25,7 @@ impl DividedRun<'_> {
         let options = Options {
             verify: false,
             trace: Tracing::None,
+            each_step: None,
             ..self.options
         };
         let points = u64::from(self.divided.supersteps.steps());

@@ -2,6 +2,7 @@
 // The page: asks the program for runs as the user changes them, and shows what it answers.
 
 import { Form, button } from './form.js';
+import { list, simulated, watch } from './made.js';
 import { FIRST, address, ask, changed, fromAddress, offered, parse, python, shell, words } from './state.js';
 import { curves, headline, reasons, shares, table, time, uses } from './views.js';
 
@@ -11,9 +12,12 @@ const REST = 250;
 
 /** @type {import('./state.js').Catalogue} */
 const catalogue = await ask('catalogue', undefined);
+/** @type {import('./made.js').Made[]} */
+const made = await ask('files', undefined);
 const charts = new Charts(part('charts'));
 const form = new Form(part('form'), catalogue, run => begin(run));
-/** The words beside which the run is shown, if any. @type {string[]} */
+/** The words beside which the run is shown, if any; `file` and a number for a run that was made.
+ * @type {string[]} */
 let beside = [];
 /** @type {import('./state.js').Run} */
 let run = parse([], catalogue);
@@ -26,6 +30,7 @@ let rests;
 
 /** The answer of a run. @param {string[]} of @param {boolean} chart @param {AbortSignal} [signal] */
 async function answer(of, chart, signal) {
+  if (of[0] === 'file') return made[Number(of[1])] ?? Promise.reject(new Error('the page was not given this file'));
   const key = JSON.stringify([of, chart]);
   const found = known.get(key) ?? known.get(JSON.stringify([of, true]));
   if (found) return found;
@@ -89,7 +94,8 @@ function shown(of, came, other) {
   part('trouble').hidden = true;
   part('headline').classList.remove('stale');
   headline(part('headline'), came.report, []);
-  charts.show(other ? together(came.chart, other.chart) : came.chart);
+  charts.show(other?.chart ? together(came.chart, other.chart) : came.chart);
+  part('made').replaceChildren(...(made.length ? [list(made, beside[0] === 'file' ? Number(beside[1]) : -1, given)] : []));
   part('figures').replaceChildren(reasons(came.report, came.chart), ...shares(came.report), ...uses(came.chart));
   exported(of);
   document.body.dataset.shown = JSON.stringify(of);
@@ -104,7 +110,7 @@ function together(one, two) {
     const same = palette.findIndex(known => known.name === of.name);
     return same >= 0 ? same : palette.push(of) - 1;
   });
-  const moved = two.charts.map((/** @type {any} */ chart) => ({ ...chart, title: `beside: ${chart.title}`,
+  const moved = two.charts.map((/** @type {any} */ chart) => ({ ...chart, title: `${beside[0] === 'file' ? 'made' : 'beside'}: ${chart.title}`,
     rows: chart.rows.map((/** @type {any} */ row) => ({ ...row, entry: row.entry.map((/** @type {number} */ at) => entry[at]),
       several: Object.fromEntries(Object.entries(row.several).map(([at, parts]) => [at, parts.map((/** @type {number[]} */ [of, ...rest]) => [entry[of], ...rest])])) })) }));
   return { ...one, palette, charts: [...one.charts, ...moved] };
@@ -168,13 +174,14 @@ async function compare(came) {
   }, signal);
   const rows = element('div');
   part('compare').replaceChildren(rows, ...(choose ? [button(`compare all ${choose.name === 'policy' ? 'policies' : 'strategies'}`, 'run each of them', start)] : []), policies);
-  const parts = others();
+  const parts = others(), file = beside[0] === 'file' ? made[Number(beside[1])] : null;
+  const rest = file?.report ? [{ name: file.name, report: file.report }] : [];
   sweep();
   if (!parts.length) return;
   await each(parts, found => {
     headline(part('headline'), came.report, found.filter(row => row.name !== 'the best fixed shares'));
     rows.replaceChildren(table('Against parts of the machine', 'The same work by fewer devices, and by the best fixed shares.',
-      [own, ...found].map(row => ({ ...row, act: row === own ? undefined : () => go(row.run) })), 'this run'));
+      [own, ...rest, ...found].map(row => ({ ...row, act: !("run" in row) || row === own ? undefined : () => go(row.run) })), 'this run'));
   }, signal);
   if (!signal.aborted) document.body.dataset.compared = document.body.dataset.shown;
 }
@@ -190,7 +197,7 @@ function sweep() {
   const numeric = offered(catalogue, run.workload).filter(one => one.at.includes(run.place) && !one.choices.length && one.value && /^(N|K\|auto|FRACTION|SIZE|N\|auto)$/.test(one.value) && one.name !== 'seed');
   const parent = part('sweep');
   parent.classList.remove('stale');
-  const alternatives = [...others(), ...(beside.length ? [{ name: 'the run beside', run: null }] : [])];
+  const alternatives = [...others(), ...(beside.length && beside[0] !== 'file' ? [{ name: 'the run beside', run: null }] : [])];
   if (!numeric.length || !alternatives.length) {
     parent.replaceChildren();
     return;
@@ -297,11 +304,43 @@ function exported(of) {
     element('div', { className: 'row' }, 'In Python', copy('the lines', lines)), element('pre', { id: 'python' }, lines));
 }
 
-/** Shows what the address has. */
-function load() {
-  const given = fromAddress(location.hash);
-  beside = given.beside;
-  go(parse(given.run.length ? given.run : FIRST, catalogue));
+/** Shows a run that was made, and below it what the simulator says of it. @param {number} index */
+function given(index) {
+  beside = ['file', String(index)];
+  const { report, chart } = made[index], run = simulated(report, catalogue);
+  if (run) {
+    go(run);
+    return;
+  }
+  // Nobody can simulate it.
+  part('trouble').hidden = true;
+  part('made').replaceChildren(list(made, index, given));
+  charts.show(chart ?? { heights: [], palette: [], charts: [] });
+  for (const id of ['headline', 'figures', 'compare', 'sweep', 'export']) part(id).replaceChildren();
+  if (report) {
+    headline(part('headline'), report, []);
+    part('figures').replaceChildren(reasons(report, chart), ...shares(report), ...uses(chart));
+  }
+  part('compare').append(element('p', { className: 'muted' }, 'The simulator does not know this run: its file has no command, or its machine is in no machine file (`pdawl machine save NAME` makes one).'));
+  document.body.dataset.shown = JSON.stringify(beside);
+}
+
+/** Shows what the address has, or what the program was given. */
+async function load() {
+  if (location.hash === '#watch') {
+    document.body.classList.add('watching');
+    const ended = await watch(part('headline'), part('figures'));
+    document.body.classList.remove('watching');
+    if (ended) made.push(ended);
+    history.replaceState(null, '', '#');
+  }
+  const state = fromAddress(location.hash);
+  if (!state.run.length && made.length) {
+    given(0);
+    return;
+  }
+  beside = state.beside;
+  go(parse(state.run.length ? state.run : FIRST, catalogue));
 }
 
 window.addEventListener('hashchange', load);
