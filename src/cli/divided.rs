@@ -105,6 +105,7 @@ impl Options {
             (error, _) => error.into(),
         };
         let mut session = Session::with(machine_session::options(machine, named, needs))?;
+        watch::devices(session.devices().iter().map(|device| device.name.clone()));
         let waiting = of_kernel.as_ref().map(|_| terminal::spinner());
         if let Some(waiting) = &waiting {
             waiting.set_message("trying parts of the kernel");

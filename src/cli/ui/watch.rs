@@ -18,6 +18,8 @@ use crate::{interrupt, terminal};
 struct Watched {
     /// What is being done, and how far it is.
     bar: Option<(String, ProgressBar)>,
+    /// Names of the devices whose shares steps have.
+    devices: Vec<String>,
     steps: Vec<Step>,
     /// Its report, and its chart.
     ended: Option<Vec<u8>>,
@@ -68,6 +70,11 @@ pub fn bar(what: &str, bar: &ProgressBar) {
     with(|watched| watched.bar = Some((what.to_owned(), bar.clone())));
 }
 
+/// The run has these devices.
+pub fn devices(names: impl Iterator<Item = String>) {
+    with(|watched| watched.devices = names.collect());
+}
+
 /// A step of the run has ended.
 pub fn step(record: &StepRecord) {
     with(|watched| {
@@ -102,12 +109,17 @@ pub fn so_far() -> Vec<u8> {
             .map_or(("", None), |(what, bar)| (&**what, Some(bar)));
         let (done, all) = bar.map_or((0, None), |bar| (bar.position(), bar.length()));
         let ended = watched.ended.as_deref().unwrap_or(b"null");
-        let so_far =
-            serde_json::json!({ "what": what, "done": done, "all": all, "steps": watched.steps });
+        let so_far = serde_json::json!({
+            "what": what,
+            "done": done,
+            "all": all,
+            "devices": watched.devices,
+            "steps": watched.steps,
+        });
         let so_far = so_far.to_string();
         // The end is JSON already.
         [
-            so_far.trim_end_matches('}').as_bytes(),
+            so_far.strip_suffix('}').unwrap_or_default().as_bytes(),
             b",\"ended\":",
             ended,
             b"}",

@@ -26,6 +26,13 @@ export function simulated(report, catalogue) {
   return known.length ? run : null;
 }
 
+/** The same run on a machine that is always known. @param {any} report
+ * @param {import('./state.js').Catalogue} catalogue */
+export function elsewhere(report, catalogue) {
+  return simulated({ ...report, machine: { simulated: true },
+    command: [...report.command, '--machine', catalogue.machines[0][0]] }, catalogue);
+}
+
 /** A table of runs that were made. @param {Made[]} all @param {number} shown
  * @param {(index: number) => void} act */
 export function list(all, shown, act) {
@@ -51,7 +58,7 @@ export async function watch(headline, figures) {
     if (now.ended) return { name: 'the run', ...now.ended };
     const bar = element('progress', { max: now.all || 1, value: now.done, ariaLabel: 'how far the run is' });
     headline.replaceChildren(element('strong', {}, now.all ? `${now.done} of ${now.all}` : 'preparing'), now.what, ' ', bar);
-    const devices = now.steps[0]?.shares.map((/** @type {any} */ _, /** @type {number} */ i) => ({ name: `device ${i}` })) ?? [];
+    const devices = now.devices.map((/** @type {string} */ name) => ({ name }));
     figures.replaceChildren(...shares({ devices, details: { steps: now.steps } }));
     await new Promise(passed => setTimeout(passed, OFTEN));
   }

@@ -2,7 +2,7 @@
 // The page: asks the program for runs as the user changes them, and shows what it answers.
 
 import { Form, button } from './form.js';
-import { list, simulated, watch } from './made.js';
+import { elsewhere, list, simulated, watch } from './made.js';
 import { FIRST, address, ask, changed, fromAddress, offered, parse, python, shell, words } from './state.js';
 import { curves, headline, reasons, shares, table, time, uses } from './views.js';
 
@@ -10,10 +10,15 @@ const part = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.
 /** How long nothing may change before other runs are compared, in milliseconds. */
 const REST = 250;
 
-/** @type {import('./state.js').Catalogue} */
-const catalogue = await ask('catalogue', undefined);
-/** @type {import('./made.js').Made[]} */
-const made = await ask('files', undefined);
+/** The answers of runs, by their words: the newest. @type {Map<string, any>} */
+const known = new Map();
+// The first picture waits for as little as there is: its run needs no catalogue.
+const first = fromAddress(location.hash).run, opening = first.length || location.hash ? first : FIRST;
+const early = opening.length ? ask('run', { words: opening, chart: true }) : null;
+early?.then(came => known.set(JSON.stringify([opening, true]), came), () => {});
+/** @type {[import('./state.js').Catalogue, import('./made.js').Made[]]} */
+const [catalogue, made] = await Promise.all([ask('catalogue', undefined), ask('files', undefined)]);
+if (!made.length) await early?.catch(() => {});
 const charts = new Charts(part('charts'));
 const form = new Form(part('form'), catalogue, run => begin(run));
 /** The words beside which the run is shown, if any; `file` and a number for a run that was made.
@@ -21,8 +26,6 @@ const form = new Form(part('form'), catalogue, run => begin(run));
 let beside = [];
 /** @type {import('./state.js').Run} */
 let run = parse([], catalogue);
-/** The answers of runs, by their words: the newest. @type {Map<string, any>} */
-const known = new Map();
 /** Ends what is compared with a run that is shown no longer. */
 let comparing = new AbortController();
 /** @type {number | undefined} */
@@ -250,7 +253,8 @@ async function swept(option, from, to, against, result) {
     await Promise.all([...Array(POINTS).keys()].map(i => measure(value(i / (POINTS - 1)))));
     // Halves the interval in which the answer changes.
     const both = (/** @type {number} */ x) => /** @type {number[]} */ (points.get(x));
-    const better = (/** @type {number} */ x) => both(x)[0] < both(x)[1];
+    // What is within a hundredth is no gain.
+    const better = (/** @type {number} */ x) => both(x)[0] < both(x)[1] * 0.99;
     for (let i = 0; i < 6; i++) {
       const xs = [...points.keys()].sort((a, b) => a - b), at = xs.findIndex((x, i) => i > 0 && better(x) !== better(xs[i - 1]));
       if (at < 0) break;
@@ -259,9 +263,9 @@ async function swept(option, from, to, against, result) {
       await measure(middle);
     }
     const xs = [...points.keys()].sort((a, b) => a - b), at = xs.findIndex((x, i) => i > 0 && better(x) !== better(xs[i - 1]));
-    const first = better(xs[0]) ? 'this run' : against.name, then = better(xs[0]) ? against.name : 'this run';
-    draw(at < 0 ? `${first} is faster everywhere from ${xs[0]}${unit} to ${xs[xs.length - 1]}${unit}.`
-      : `Below a ${option.name} of about ${xs[at]}${unit} ${first} is faster, from there on ${then} (${xs[at - 1]}${unit}: ${both(xs[at - 1]).map(time).join(' and ')}; ${xs[at]}${unit}: ${both(xs[at]).map(time).join(' and ')}).`, at < 0 ? null : xs[at]);
+    const first = better(xs[0]), gains = (/** @type {boolean} */ does) => does ? 'is faster' : 'gains nothing';
+    draw(at < 0 ? `Against ${against.name}, this run ${gains(first)} from a ${option.name} of ${xs[0]}${unit} to ${xs[xs.length - 1]}${unit}.`
+      : `Against ${against.name}, this run ${gains(first)} below a ${option.name} of about ${xs[at]}${unit}, and ${gains(!first)} from there on (${xs[at - 1]}${unit}: ${both(xs[at - 1]).map(time).join(' and ')}; ${xs[at]}${unit}: ${both(xs[at]).map(time).join(' and ')}).`, at < 0 ? null : xs[at]);
     document.body.dataset.swept = String(at < 0 ? '' : xs[at]);
   } catch (error) {
     if (!signal.aborted) draw(/** @type {Error} */ (error).message);
@@ -322,6 +326,8 @@ function given(index) {
     part('figures').replaceChildren(reasons(report, chart), ...shares(report), ...uses(chart));
   }
   part('compare').append(element('p', { className: 'muted' }, 'The simulator does not know this run: its file has no command, or its machine is in no machine file (`pdawl machine save NAME` makes one).'));
+  const other = report?.command && catalogue.workloads.some(one => one.name === report.command[0]) ? elsewhere(report, catalogue) : null;
+  if (other) part('compare').append(button(`simulate it on ${other.name}`, `what it would be on ${other.name}`, () => go(other)));
   document.body.dataset.shown = JSON.stringify(beside);
 }
 

@@ -29,7 +29,7 @@ export function headline(parent, report, parts) {
   if (throughput) lines.push(scaled(throughput.value, [[1e12, `T${throughput.unit}`], [1e9, `G${throughput.unit}`], [1e6, `M${throughput.unit}`], [1, throughput.unit]]));
   const total = (/** @type {string} */ key) => report.devices.reduce((/** @type {number} */ all, /** @type {any} */ one) => all + (one[key] ?? 0), 0);
   lines.push(`over links: ${memory(total('bytes_h2d'))} to devices, ${memory(total('bytes_d2h'))} back, ${memory(total('bytes_peer'))} between them`);
-  parent.replaceChildren(element('strong', {}, time(seconds)), `${report.workload.title}, ${report.policy}, simulated`,
+  parent.replaceChildren(element('strong', {}, time(seconds)), `${report.workload.title}, ${report.policy}, ${report.machine.simulated ? 'simulated' : 'measured'}`,
     element('ul', { className: 'plain' }, ...lines.map(line => element('li', {}, line))));
 }
 
@@ -49,7 +49,7 @@ export function reasons(report, chart) {
     return `${name} has ${percent(device.share)} of the work: kernels ${percent(kernels)} of the time, copies alone ${percent(copies)}, nothing ${percent(idle)}; ${why}.`;
   });
   return element('div', {}, element('h2', {}, 'Why devices rest'), element('ul', { className: 'plain' },
-    ...[...all, ...report.notes].map((/** @type {string} */ line) => element('li', {}, line))));
+    ...[...all, ...report.notes.filter((/** @type {string} */ note) => !all.some((/** @type {string} */ line) => line.includes(note)))].map((/** @type {string} */ line) => element('li', {}, line))));
 }
 
 /** What the report says of a device that was left out. @param {any} report @param {string} name */
@@ -147,10 +147,11 @@ export function curves(lines, across, up, range, logarithmic = false, mark = nul
       context.globalAlpha = 1;
     }
     context.textAlign = 'left';
-    context.fillText(String(Math.min(...xs)), left, bottom + 14);
+    const label = (/** @type {number} */ of) => String(Number(of.toPrecision(4)));
+    context.fillText(label(Math.min(...xs)), left, bottom + 14);
     context.fillText(up, left, height - 4);
     context.textAlign = 'right';
-    context.fillText(String(Math.max(...xs)), right, bottom + 14);
+    context.fillText(label(Math.max(...xs)), right, bottom + 14);
     context.fillText(across, right, height - 4);
     if (mark !== null) {
       context.setLineDash([4, 3]);
