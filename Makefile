@@ -2,7 +2,7 @@
 # a Rust toolchain needs.
 
 .PHONY: test test-mpi test-processes opencl mpi check check-minimal check-mpi check-python bench
-.PHONY: check-changed check-deny check-address
+.PHONY: check-changed check-deny check-address check-page
 .PHONY: notebooks check-notebooks
 # The folder of the Python package has the name of this target.
 .PHONY: python wheel
@@ -43,7 +43,7 @@ check:
 	cargo clippy $(CRATES) --all-targets -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc $(CRATES) --no-deps
 	@$(MAKE) --no-print-directory check-changed check-deny check-minimal check-python \
-		check-notebooks
+		check-notebooks check-page
 
 # The oldest Rust that Cargo.toml allows, where rustup has it. It may be called 1.90 or 1.90.0.
 MINIMAL := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
@@ -67,6 +67,16 @@ check-deny:
 	elif cargo deny fetch db >/dev/null 2>&1; then cargo deny check; \
 	else cargo deny check bans licenses sources && \
 		echo "SKIPPED: known vulnerabilities, as their database cannot be fetched"; fi
+
+# The page of `pdawl ui` in a headless Chromium, and the types of its scripts, where there are
+# Chromium and Node.js; scripts/install-chromium.sh installs them.
+check-page:
+	@if ! sh scripts/install-chromium.sh --check; then \
+		echo "SKIPPED: the page, as Chromium or Node.js is missing;" \
+			"\`sh scripts/install-chromium.sh\` installs them"; \
+	elif ! (cd tests/page && npm ci --silent --no-audit --no-fund); then \
+		echo "SKIPPED: the page, as the packages of its tests cannot be fetched"; \
+	else set -ex; cargo build --quiet; cd tests/page; npm run --silent check; npm test --silent; fi
 
 # The tests of the library under AddressSanitizer, which a nightly Rust has: Miri cannot load drivers.
 # Drivers and the first launches of kernels handle faults themselves.

@@ -69,7 +69,7 @@ export class Form {
         this.tell(true);
       }), ...controls(shown), ...(hidden.length ? [element('details', { open }, element('summary', {}, 'more options'), ...controls(hidden))] : [])),
       group('Decisions', ...controls([of('policy'), of('strategy'), of('spread'), of('seed')])),
-      group('Machine', ...this.place(options), ...controls([of('nodes')]), ...this.figures()),
+      group('Machine', ...this.place(options), ...controls(run.place === 'cluster' ? [of('nodes')] : []), ...this.figures()),
       group('Trouble', ...controls([of('noise'), of('fault')])),
     );
     this.parent.scrollTop = top;

@@ -4,7 +4,7 @@
 import { Form, button } from './form.js';
 import { elsewhere, list, simulated, watch } from './made.js';
 import { FIRST, address, ask, changed, fromAddress, offered, parse, python, shell, words } from './state.js';
-import { curves, headline, reasons, shares, table, time, uses } from './views.js';
+import { COLOURS, curves, headline, reasons, shares, table, time, uses } from './views.js';
 
 const part = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.getElementById(id));
 /** How long nothing may change before other runs are compared, in milliseconds. */
@@ -111,9 +111,12 @@ function together(one, two) {
   const palette = [...one.palette];
   const entry = two.palette.map((/** @type {any} */ of) => {
     const same = palette.findIndex(known => known.name === of.name);
-    return same >= 0 ? same : palette.push(of) - 1;
+    if (same >= 0) return same;
+    const free = COLOURS.find(colour => palette.every(known => known.colour !== colour)) ?? of.colour;
+    return palette.push({ ...of, colour: free }) - 1;
   });
-  const moved = two.charts.map((/** @type {any} */ chart) => ({ ...chart, title: `${beside[0] === 'file' ? 'made' : 'beside'}: ${chart.title}`,
+  const colour = (/** @type {string[]} */ [swatch, own, name]) => [swatch, palette.find(known => known.name === name)?.colour ?? own, name];
+  const moved = two.charts.map((/** @type {any} */ chart) => ({ ...chart, legend: chart.legend.map(colour), title: `${beside[0] === 'file' ? 'made' : 'beside'}: ${chart.title}`,
     rows: chart.rows.map((/** @type {any} */ row) => ({ ...row, entry: row.entry.map((/** @type {number} */ at) => entry[at]),
       several: Object.fromEntries(Object.entries(row.several).map(([at, parts]) => [at, parts.map((/** @type {number[]} */ [of, ...rest]) => [entry[of], ...rest])])) })) }));
   return { ...one, palette, charts: [...one.charts, ...moved] };
@@ -239,7 +242,8 @@ async function swept(option, from, to, against, result) {
     const sorted = [...points].sort((a, b) => a[0] - b[0]);
     const line = (/** @type {string} */ name, /** @type {number} */ at) => ({ name, points: sorted.map(([x, ys]) => [x, ys[at] * 1e3]) });
     result.replaceChildren(element('p', { ariaLive: 'polite' }, words_), ...(sorted.length > 1
-      ? [curves([line('this run', 0), line(against.name, 1)], option.name, 'makespan [ms]', undefined, logarithmic, mark)] : []));
+      ? [curves([line('this run', 0), line(against.name, 1)], option.name, 'makespan [ms]', undefined, logarithmic, mark),
+      curves([{ name: `this run's time over that of ${against.name}`, points: sorted.map(([x, [own, others]]) => [x, own / others]) }], option.name, 'ratio', undefined, logarithmic, mark)] : []));
   };
   const measure = async (/** @type {number} */ x) => {
     if (points.has(x)) return;
@@ -251,21 +255,21 @@ async function swept(option, from, to, against, result) {
   try {
     draw('…');
     await Promise.all([...Array(POINTS).keys()].map(i => measure(value(i / (POINTS - 1)))));
-    // Halves the interval in which the answer changes.
+    // Halves the last interval in which the answer changes.
     const both = (/** @type {number} */ x) => /** @type {number[]} */ (points.get(x));
     // What is within a hundredth is no gain.
     const better = (/** @type {number} */ x) => both(x)[0] < both(x)[1] * 0.99;
     for (let i = 0; i < 6; i++) {
-      const xs = [...points.keys()].sort((a, b) => a - b), at = xs.findIndex((x, i) => i > 0 && better(x) !== better(xs[i - 1]));
+      const xs = [...points.keys()].sort((a, b) => a - b), at = xs.findLastIndex((x, i) => i > 0 && better(x) !== better(xs[i - 1]));
       if (at < 0) break;
       const middle = logarithmic ? Math.round(Math.sqrt(xs[at] * xs[at - 1])) : (xs[at] + xs[at - 1]) / 2;
       if (points.has(middle)) break;
       await measure(middle);
     }
-    const xs = [...points.keys()].sort((a, b) => a - b), at = xs.findIndex((x, i) => i > 0 && better(x) !== better(xs[i - 1]));
-    const first = better(xs[0]), gains = (/** @type {boolean} */ does) => does ? 'is faster' : 'gains nothing';
-    draw(at < 0 ? `Against ${against.name}, this run ${gains(first)} from a ${option.name} of ${xs[0]}${unit} to ${xs[xs.length - 1]}${unit}.`
-      : `Against ${against.name}, this run ${gains(first)} below a ${option.name} of about ${xs[at]}${unit}, and ${gains(!first)} from there on (${xs[at - 1]}${unit}: ${both(xs[at - 1]).map(time).join(' and ')}; ${xs[at]}${unit}: ${both(xs[at]).map(time).join(' and ')}).`, at < 0 ? null : xs[at]);
+    const xs = [...points.keys()].sort((a, b) => a - b), at = xs.findLastIndex((x, i) => i > 0 && better(x) !== better(xs[i - 1]));
+    const gains = (/** @type {number} */ x) => better(x) ? 'is faster' : 'gains nothing', changes = xs.filter((x, i) => i > 0 && better(x) !== better(xs[i - 1])).length;
+    draw(at < 0 ? `Against ${against.name}, this run ${gains(xs[0])} from a ${option.name} of ${xs[0]}${unit} to ${xs[xs.length - 1]}${unit}.`
+      : `From a ${option.name} of about ${xs[at]}${unit} on this run ${gains(xs[at])} against ${against.name}, and just below it ${gains(xs[at - 1])} (${xs[at - 1]}${unit}: ${both(xs[at - 1]).map(time).join(' and ')}; ${xs[at]}${unit}: ${both(xs[at]).map(time).join(' and ')}).${changes > 1 ? ` The answer changes ${changes} times.` : ''}`, at < 0 ? null : xs[at]);
     document.body.dataset.swept = String(at < 0 ? '' : xs[at]);
   } catch (error) {
     if (!signal.aborted) draw(/** @type {Error} */ (error).message);

@@ -4,7 +4,7 @@
 import { button } from './form.js';
 
 /** Colours of Okabe and Ito, which colour-blind readers tell apart. */
-const COLOURS = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#8c959f', '#f0e442'];
+export const COLOURS = ['#0072b2', '#e69f00', '#009e73', '#cc79a7', '#56b4e9', '#d55e00', '#8c959f', '#f0e442'];
 /** @param {number} seconds */
 export const time = seconds => duration(seconds * 1e9);
 /** @param {number} ratio */
@@ -112,7 +112,7 @@ export function shares(report) {
 
 /** Lines over one axis, as a picture and, for who cannot see it, as a table.
  * @param {{name: string, points: number[][]}[]} lines @param {string} across @param {string} up
- * @param {number[]} [range] @param {boolean} [logarithmic] @param {number | null} [mark] */
+ * @param {number[]} [range] @param {boolean} [logarithmic] Both axes, of numbers above 0. @param {number | null} [mark] */
 export function curves(lines, across, up, range, logarithmic = false, mark = null) {
   const canvas = element('canvas');
   canvas.setAttribute('role', 'img');
@@ -133,13 +133,14 @@ export function curves(lines, across, up, range, logarithmic = false, mark = nul
     context.scale(ratio, ratio);
     context.font = "12px system-ui, 'DejaVu Sans', sans-serif";
     const scale = (/** @type {number} */ of) => logarithmic ? Math.log(of) : of;
+    const back = (/** @type {number} */ of) => logarithmic ? Math.exp(of) : of;
     const [left, right, top, bottom] = [56, width - 12, 8, height - 34];
     const [x0, x1] = [Math.min(...xs), Math.max(...xs)].map(scale);
-    const [y0, y1] = range ?? [0, Math.max(...ys) * 1.05 || 1];
+    const [y0, y1] = (range ?? [logarithmic ? Math.min(...ys) / 1.05 : 0, Math.max(...ys) * 1.05 || 1]).map(scale);
     const x = (/** @type {number} */ of) => left + (scale(of) - x0) / Math.max(1e-300, x1 - x0) * (right - left);
-    const y = (/** @type {number} */ of) => bottom - (of - y0) / (y1 - y0) * (bottom - top);
+    const y = (/** @type {number} */ of) => bottom - (scale(of) - y0) / (y1 - y0) * (bottom - top);
     context.fillStyle = context.strokeStyle = themed('#57606a');
-    for (const at of [y0, (y0 + y1) / 2, y1]) {
+    for (const at of [y0, (y0 + y1) / 2, y1].map(back)) {
       context.textAlign = 'right';
       context.fillText(String(Number(at.toPrecision(3))), left - 6, y(at) + 4);
       context.globalAlpha = 0.3;
@@ -147,7 +148,7 @@ export function curves(lines, across, up, range, logarithmic = false, mark = nul
       context.globalAlpha = 1;
     }
     context.textAlign = 'left';
-    const label = (/** @type {number} */ of) => String(Number(of.toPrecision(4)));
+    const label = (/** @type {number} */ of) => String(Number.isInteger(of) ? of : Number(of.toPrecision(4)));
     context.fillText(label(Math.min(...xs)), left, bottom + 14);
     context.fillText(up, left, height - 4);
     context.textAlign = 'right';
