@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { after, before, beforeEach, test } from 'node:test';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -236,6 +236,57 @@ test('no text is cut off or covered, wide, narrow and dark', async () => {
     }
     quiet();
   }
+});
+
+/** Another server, with what it prints first that has an address. */
+async function other(words, stream) {
+  // Where there is no PATH, no browser is opened.
+  const child = spawn(PROGRAM, words, { stdio: ['ignore', 'pipe', 'pipe'], cwd: folder, env: { ...process.env, PATH: '' } });
+  let text = '';
+  const there = await new Promise(found => child[stream].on('data', part => {
+    text += part;
+    const match = /http:\/\/127\.0\.0\.1:\d+\/\w+\/(#watch)?/.exec(text);
+    if (match) found(match[0]);
+  }));
+  return { child, there, text: () => text, ended: new Promise(end => child.once('exit', end)) };
+}
+
+test('a run is shown while it goes on, and stays until Ctrl-C', async () => {
+  const run = await other('run stencil --size 1500 --steps 1500 --devices host:1 --watch --trace watched.json'.split(' '), 'stderr');
+  await page.goto(run.there);
+  await page.waitForSelector('progress');
+  await page.waitForFunction(() => /\d+ of 1500/.test(document.querySelector('#headline')?.textContent ?? ''));
+  await page.waitForFunction(() => document.querySelector('#made table'), undefined, { timeout: 60000 });
+  assert.match(await page.textContent('#headline'), /stencil 1500 x 1500 f64, \w+, measured/);
+  assert.match(await page.textContent('#charts h2'), /measured/);
+  assert.match(await page.textContent('#figures'), /Shares over steps.*Seconds of steps/s);
+  assert.deepEqual(seen.errors, []);
+  run.child.kill('SIGINT');
+  assert.equal(await run.ended, 0);
+  assert.ok(existsSync(join(folder, 'watched.json')));
+});
+
+test('runs that were made are shown beside what the simulator says', async () => {
+  const run = (line) => execFileSync(PROGRAM, line.split(' '), { cwd: folder });
+  run('run cholesky --machine v100x2 --size 4096 --policy dmdar --trace made.json');
+  writeFileSync(join(folder, 'report.json'), run('run stencil --size 300 --steps 5 --devices host:1 --format json'));
+  const files = await other(['ui', '--no-open', 'made.json', 'report.json'], 'stdout');
+  await page.goto(files.there);
+  await page.waitForFunction(() => document.querySelectorAll('#charts canvas').length === 2);
+  const made = JSON.parse(run('run cholesky --machine v100x2 --size 4096 --policy dmdar --format json'));
+  assert.equal(await seconds(), made.seconds);
+  assert.match(await page.locator('#charts h2').last().textContent(), /made: .*dmdar on v100x2/);
+  await page.getByLabel('policy', { exact: true }).selectOption('locality');
+  await settled();
+  assert.notEqual(await seconds(), made.seconds);
+  await page.getByRole('button', { name: 'show report.json' }).click();
+  await page.waitForFunction(() => document.querySelector('#headline').textContent.includes('measured'));
+  await page.getByRole('button', { name: 'what it would be on' }).click();
+  await settled();
+  assert.match(await page.textContent('#headline'), /stencil 300 x 300 f64, \w+, simulated/);
+  assert.deepEqual(seen.errors, []);
+  files.child.kill('SIGTERM');
+  await files.ended;
 });
 
 /** Numbers from 0 to 1, the same in every run. */
