@@ -176,6 +176,10 @@ test('two runs are on one axis, and all of the state is in the address', async (
   await page.goto(there);
   await page.waitForFunction(() => document.querySelectorAll('#charts canvas').length === 2);
   assert.equal(await seconds(), time);
+  const tab = await context.newPage();
+  await tab.goto(there);
+  await tab.waitForFunction(() => document.querySelectorAll('#charts canvas').length === 2);
+  await tab.close();
   await page.reload();
   await page.waitForFunction(() => document.querySelectorAll('#charts canvas').length === 2);
   quiet();

@@ -17,7 +17,8 @@ pub struct Catalogue {
     workloads: Vec<Workload>,
     /// Names and titles.
     machines: Vec<(String, String)>,
-    clusters: Vec<(String, String)>,
+    /// And how many nodes there are.
+    clusters: Vec<(String, String, u64)>,
 }
 
 #[derive(Serialize)]
@@ -144,7 +145,10 @@ impl Catalogue {
                 .filter_map(|name| machines.find(&name).ok().map(|file| (name, file.title)))
                 .collect(),
             clusters: (clusters.names().into_iter())
-                .filter_map(|name| clusters.find(&name).ok().map(|file| (name, file.title)))
+                .filter_map(|name| {
+                    let file = clusters.find(&name).ok()?;
+                    Some((name, file.title.clone(), file.count()))
+                })
                 .collect(),
         }
     }

@@ -94,8 +94,7 @@ impl Runs {
         Ok(Place(self))
     }
 
-    /// Runs `pdawl` with these words, of which `{}` stands for a file with this ending, whose
-    /// bytes are then the chart.
+    /// Runs `pdawl run` with these words, and draws a chart of this format.
     ///
     /// # Errors
     /// What the program says, and when it takes too long or its reader goes.
@@ -116,11 +115,9 @@ impl Runs {
         let scratch = [Some(out.clone()), Some(err.clone()), chart.clone()];
         let scratch = Scratch(scratch.into_iter().flatten().collect());
         let mut command = executable::again().map_err(unable)?;
-        for word in words {
-            match (&chart, word.as_str()) {
-                (Some(chart), "{}") => command.arg(chart),
-                _ => command.arg(word),
-            };
+        command.arg("run").args(words).args(["--format", "json"]);
+        if let Some(chart) = &chart {
+            command.arg("--gantt").arg(chart);
         }
         command.stdin(Stdio::null());
         command.stdout(File::create(&out).map_err(unable)?);

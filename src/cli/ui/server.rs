@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use pdawl_api::machine;
 use pdawl_api::trace::gantt;
@@ -36,7 +37,27 @@ pub struct Server {
     runs: Runs,
     /// Runs that were made, as JSON.
     files: Vec<u8>,
+    clients: AtomicUsize,
     stop: &'static AtomicBool,
+}
+
+/// Clients at once, at most: a browser has six for a page.
+const CLIENTS: usize = 64;
+
+/// A client's place among these.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    fn of(clients: &'a AtomicUsize) -> Option<Self> {
+        let place = Self(clients);
+        (clients.fetch_add(1, Ordering::Relaxed) < CLIENTS).then_some(place)
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// 128 random bits.
@@ -96,6 +117,7 @@ impl Server {
             hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
             runs: Runs::new().map_err(unable)?,
             files,
+            clients: AtomicUsize::new(0),
             stop,
         };
         Ok((listener, server))
@@ -105,10 +127,19 @@ impl Server {
     pub fn accept(&self, listener: &TcpListener) {
         thread::scope(|scope| {
             while http::readable(listener, self.stop) {
-                if let Ok((stream, _)) = listener.accept() {
-                    // Without a thread, this client finds its connection closed.
-                    let _ = thread::Builder::new().spawn_scoped(scope, || self.serve(stream));
-                }
+                let Ok((stream, _)) = listener.accept() else {
+                    // There are too many open files, for a while.
+                    thread::sleep(Duration::from_millis(50));
+                    continue;
+                };
+                // Without a place or a thread, this client finds its connection closed.
+                let Some(place) = Place::of(&self.clients) else {
+                    continue;
+                };
+                let _ = thread::Builder::new().spawn_scoped(scope, || {
+                    self.serve(stream);
+                    drop(place);
+                });
             }
         });
     }
@@ -174,17 +205,7 @@ impl Server {
             return Some(Response::refused(422, &why));
         }
         let drawn = asked.chart || ending == "svg";
-        let gantt: &[&str] = if drawn { &["--gantt", "{}"] } else { &[] };
-        let rest = ["--format", "json"]
-            .iter()
-            .chain(gantt)
-            .map(|word| (*word).to_owned());
-        let words = ["run".to_owned()]
-            .into_iter()
-            .chain(asked.words)
-            .chain(rest);
-        let words: Vec<String> = words.collect();
-        match self.runs.run(&words, drawn.then_some(ending), client) {
+        match (self.runs).run(&asked.words, drawn.then_some(ending), client) {
             Ok(Ran {
                 chart: Some(drawing),
                 ..

@@ -122,7 +122,8 @@ export class Form {
       control.title = option.help;
       return control;
     }
-    const usual = option.default ?? /default:? (\d+)/.exec(option.help)?.[1] ?? '';
+    const nodes = this.catalogue.clusters.find(([of]) => name === 'nodes' && of === this.run.name)?.[2];
+    const usual = option.default ?? /default:? (\d+)/.exec(option.help)?.[1] ?? String(nodes ?? '');
     const value = String(given ?? '');
     const input = element('input', { id, name, value, placeholder: usual || 'none', autocomplete: 'off' });
     input.addEventListener('change', () => set(input.value.trim() || null, true));

@@ -126,7 +126,8 @@ function together(one, two) {
  * @returns {{name: string, run: import('./state.js').Run}[]} */
 function others() {
   if (run.place === 'cluster') {
-    const nodes = Number(run.options.get('nodes') ?? 4), fewer = [];
+    const all = catalogue.clusters.find(([name]) => name === run.name)?.[2] ?? 4;
+    const nodes = Number(run.options.get('nodes') ?? all), fewer = [];
     for (let count = 1; count < nodes; count *= 2) fewer.push({ name: `${count} node${count > 1 ? 's' : ''}`, run: changed(run, { nodes: String(count) }) });
     return fewer;
   }

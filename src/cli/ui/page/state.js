@@ -10,7 +10,7 @@
  *   required: boolean, many: boolean, choices: [string, string][], at: string[]}} Offered */
 /** @typedef {{name: string, about: string, options: Offered[]}} Workload */
 /** @typedef {{version: string, workloads: Workload[], machines: [string, string][],
- *   clusters: [string, string][]}} Catalogue */
+ *   clusters: [string, string, number][]}} Catalogue */
 
 export const FIRST = ['cholesky', '--machine', 'v100x2', '--size', '8192'];
 
