@@ -106,14 +106,18 @@ impl SchedulingArgs {
     /// # Errors
     /// When an option is given that is not for this policy.
     pub fn policy(&self) -> Result<NamedPolicy, Failure> {
-        check_window(self.policy, self.window)?;
+        let policy = match self.adaptive {
+            true => NamedPolicy::ADAPTIVE,
+            false => self.policy,
+        };
+        check_window(policy, self.window)?;
         let option = match (self.map, self.search) {
             (Some(_), _) => "--map",
             (_, true) => "--search",
-            _ => return Ok(self.policy),
+            _ => return Ok(policy),
         };
-        match self.policy.takes_map() {
-            true => Ok(self.policy),
+        match policy.takes_map() {
+            true => Ok(policy),
             false => Err(Failure::usage(
                 format!("{option} is for --policy clustering"),
                 format!("--policy clustering {option} ..."),

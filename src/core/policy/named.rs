@@ -47,10 +47,16 @@ enum Base {
     Partition,
     Mhfp,
     Darts,
+    Recorded,
 }
 
 /// Every base with its name, and what it does, for users.
-const BASES: [(&str, Base, &str); 11] = [
+const BASES: [(&str, Base, &str); 12] = [
+    (
+        "recorded",
+        Base::Recorded,
+        "kernels, as a recording of StarPU has them; with run dag --starpu",
+    ),
     (
         "adaptive",
         Base::Adaptive,
@@ -194,6 +200,7 @@ impl NamedPolicy {
     pub const EAGER: Self = Self::plain(Base::Eager);
     pub const HEFT: Self = Self::plain(Base::Heft);
     pub const LOCALITY: Self = Self::plain(Base::Locality);
+    pub const RECORDED: Self = Self::plain(Base::Recorded);
 
     const fn plain(base: Base) -> Self {
         Self {
@@ -250,7 +257,8 @@ impl NamedPolicy {
     /// The policy for a problem.
     ///
     /// # Errors
-    /// When it takes a map, and a component can run nowhere.
+    /// When it takes a map, and a component can run nowhere; and for the schedule of a recording,
+    /// of which [`Recorded`](super::Recorded) is made.
     pub fn policy(
         &self,
         problem: Problem,
@@ -271,6 +279,7 @@ impl NamedPolicy {
             Base::RoundRobin => Box::new(RoundRobin::new(problem, window)),
             Base::Eager => Box::new(Eager::with_window(problem, window.unwrap_or(1))),
             Base::Heft => Box::new(Heft::new(problem)),
+            Base::Recorded => return Err(MapError::Unrecorded),
             Base::Locality => Box::new(Locality::new(problem, lists.window, seed)),
             Base::Dmdar => Box::new(Dmdar::new(problem, lists)),
             Base::Partition => Box::new(Assigned::by_partition(problem, lists, seed)),
