@@ -33,6 +33,8 @@ pub struct GraphArgs {
 /// A graph that a command runs.
 pub struct GraphRequest {
     pub job: GraphJob,
+    /// The policy, where it is not the one that the user names.
+    pub policy: Option<GraphPolicy>,
     /// Queues unless the user names some.
     pub queues: Option<Queues>,
     /// Whether any kernel needs double precision.
@@ -175,7 +177,7 @@ pub fn run(request: GraphRequest, args: &GraphArgs) -> Result<(), Failure> {
     let mut session = Session::with(machine_session::options(machine, named, needs))?;
     let of_file = request.queues.filter(|_| !policy.places_kernels());
     let options = GraphOptions {
-        policy: GraphPolicy::Named(policy),
+        policy: (request.policy).unwrap_or(GraphPolicy::Named(policy)),
         window: scheduling.window,
         on_cpu: scheduling.map.unwrap_or(0),
         search: scheduling.search,

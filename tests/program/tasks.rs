@@ -335,7 +335,7 @@ fn recordings_of_starpu_are_replayed() {
         ("datasets", "tasks.rec: there is no such file"),
         (
             "datasets/starpu/product --devices gpu0",
-            "no worker gpu0; try: some of cpu0,cpu1",
+            "has no device `gpu0`; it has host, cpu0, cpu1",
         ),
         (
             "datasets/starpu/product --policy recorded --devices cpu0",
@@ -343,7 +343,7 @@ fn recordings_of_starpu_are_replayed() {
         ),
         (
             "datasets/starpu/product --machine k40",
-            "--machine is for work whose costs are known",
+            "--machine is for graphs of kernels",
         ),
     ] {
         let failed = pdawl(&format!("run dag --starpu {more}"))

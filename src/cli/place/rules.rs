@@ -47,18 +47,6 @@ const KEPT: &[&str] = &[
 
 /// A graph that is a recorded run, as rules name it.
 pub const RECORDING: &str = "dag --starpu";
-/// Workloads with policies that have no recorded schedule.
-const UNRECORDED: &[&str] = &[
-    "dag",
-    "transformer",
-    "matmul",
-    "cholesky",
-    "convolution",
-    "lu",
-    "fft",
-    "sort",
-    "tasks",
-];
 
 const WITHOUT: &str = "the command without it";
 const ON_ONE_MACHINE: &str = "the run without it, or on one machine";
@@ -79,28 +67,24 @@ const ANY: Rule = Rule {
 /// The first that suits counts.
 const RULES: &[Rule] = &[
     Rule {
-        options: &["machine"],
+        options: &[
+            "machine",
+            "load",
+            "save",
+            "sources",
+            "verify",
+            "component-queues",
+            "search",
+        ],
         of: &[RECORDING],
-        purpose: "work whose costs are known, and the tasks of a recording have times on its own \
-                  machine",
-        ..ANY
-    },
-    Rule {
-        options: &["load", "save", "sources", "verify"],
-        of: &[RECORDING],
-        purpose: "graphs that compute, and a recording has only times",
-        ..ANY
-    },
-    Rule {
-        options: &["component-queues", "search"],
-        of: &[RECORDING],
-        purpose: "graphs of components, and each task of a recording is one",
+        purpose: "graphs of kernels, and a recording has single tasks and their times on its \
+                  own machine",
         ..ANY
     },
     Rule {
         options: &["policy"],
         values: &["recorded"],
-        of: UNRECORDED,
+        of: GRAPHS,
         purpose: "recordings, whose schedule it repeats",
         remedy: "another policy, or `pdawl run dag --starpu FOLDER`",
         ..ANY

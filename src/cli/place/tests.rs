@@ -159,7 +159,7 @@ fn a_refusal_names_the_option_what_it_is_for_and_what_to_do() {
         (
             "dag --starpu folder --verify",
             Place::Simulated,
-            "--verify is for graphs that compute, and a recording has only times",
+            "--verify is for graphs of kernels, and a recording has single tasks",
         ),
         (
             "lu --policy recorded",

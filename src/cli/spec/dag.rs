@@ -212,6 +212,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             computes: true,
             reference: Some(Reference::Sequential(results.collect())),
         },
+        policy: None,
         queues: (!dag.queues.is_empty()).then(|| Queues::of_file(&dag.file, &dag.queues)),
         fp64,
         seed: args.seed,

@@ -4,81 +4,49 @@ use std::path::Path;
 
 use pdawl_api::graph::starpu::load;
 use pdawl_api::policy::NamedPolicy;
-use pdawl_api::session::{GraphJob, GraphOptions, GraphPolicy, Session};
+use pdawl_api::session::{GraphJob, GraphPolicy};
 
 use super::described::refused;
-use crate::args::MachineArgs;
 use crate::failure::Failure;
-use crate::graph::{self, GraphArgs, shown};
-use crate::interrupt;
-use crate::machine_session::{self, Needs};
-use crate::paths::Paths;
+use crate::graph::{self, GraphArgs, GraphRequest};
 
 /// Runs the recording of a folder.
 pub fn run(folder: &Path, args: &GraphArgs, seed: u64) -> Result<(), Failure> {
-    let (scheduling, options) = (&args.scheduling, &args.options);
-    let policy = scheduling.policy()?;
     let recording = load(folder).map_err(refused)?;
-    let devices = recording.machine.devices.iter();
-    let devices: Vec<&str> = devices.map(|device| device.name.as_str()).collect();
-    let asked = options.machine.devices.as_deref();
-    if policy == NamedPolicy::RECORDED && asked.is_some() {
-        return Err(Failure::usage(
-            "--devices is for other policies: recorded needs all workers of the recording",
-            "no --devices, or another --policy",
-        ));
+    let is_recorded = args.scheduling.policy()? == NamedPolicy::RECORDED;
+    let mut args = args.clone();
+    let machine = &mut args.options.machine;
+    if is_recorded && machine.devices.is_some() {
+        let what = "--devices is for other policies: recorded needs all workers of the recording";
+        return Err(Failure::usage(what, "no --devices, or another --policy"));
     }
-    let unknown =
-        asked.and_then(|list| list.split(',').find(|name| !devices.contains(&name.trim())));
-    if let Some(unknown) = unknown {
-        return Err(Failure::usage(
-            format!("--devices: the recording has no worker {unknown}"),
-            format!("some of {}", devices.join(",")),
-        ));
-    }
-    let machine = MachineArgs {
-        devices: Some(asked.map_or_else(|| devices.join(","), str::to_owned)),
-        node: Some(Box::new(recording.machine.clone())),
-        ..options.machine.clone()
-    };
-    let inputs = ["tasks.rec", "data.rec", "activity.data"].map(|name| folder.join(name));
-    let mut paths = Paths::reading(inputs.iter().map(|file| file.as_path()));
-    let files = options.files.prepare(&mut paths)?;
-    let stop = interrupt::listen()?;
-    let needs = Needs {
+    let workers = recording.machine.devices.iter();
+    let workers: Vec<&str> = workers.map(|worker| worker.name.as_str()).collect();
+    machine.devices.get_or_insert_with(|| workers.join(","));
+    machine.node = Some(Box::new(recording.machine.clone()));
+    let name = folder
+        .file_name()
+        .unwrap_or(folder.as_os_str())
+        .to_string_lossy();
+    let note = format!(
+        "{} recorded accesses and dependencies are left out: the recorded times contradict them",
+        recording.unordered
+    );
+    let request = GraphRequest {
+        job: GraphJob::of_recording(&recording, name.into_owned(), seed),
+        policy: is_recorded.then(|| GraphPolicy::recorded(recording.schedule)),
+        queues: None,
         fp64: false,
-        data: false,
         seed,
+        smaller: "a recording of fewer tasks",
+        reads: ["tasks.rec", "data.rec", "activity.data"]
+            .map(|file| folder.join(file))
+            .into(),
+        saves: Vec::new(),
+        notes: (recording.unordered > 0)
+            .then_some(note)
+            .into_iter()
+            .collect(),
     };
-    let named = machine_session::named(&machine)?;
-    let why = format!("{} is the machine of a recording", recording.machine.name);
-    let named = named.map(|named| named.simulated(why));
-    let mut session = Session::with(machine_session::options(&machine, named, needs))?;
-    let name = folder.file_name().unwrap_or(folder.as_os_str());
-    let job = GraphJob::of_recording(&recording, name.to_string_lossy().into_owned(), seed);
-    let run_options = GraphOptions {
-        policy: match policy {
-            NamedPolicy::RECORDED => GraphPolicy::recorded(recording.schedule),
-            named => GraphPolicy::Named(named),
-        },
-        window: scheduling.window,
-        on_cpu: scheduling.map.unwrap_or(0),
-        queues: scheduling.queues.clone(),
-        repeats: Some(scheduling.repeats),
-        keep_inputs: scheduling.keep_inputs,
-        seed,
-        faults: machine.fault.clone(),
-        gpu_memory: machine.gpu_memory.map(|size| size.0),
-        traced: options.files.wanted(),
-        ..GraphOptions::of(policy)
-    };
-    let ran = shown(options.format, "tasks", |progress| {
-        session.run_graph(&job, run_options, stop, progress)
-    });
-    let run = ran?.run.with_notes(recording.notes);
-    graph::print(&run, run.trace(), options.format, files)?;
-    match run.interrupted {
-        true => Err(Failure::Interrupted),
-        false => Ok(()),
-    }
+    graph::run(request, &args)
 }

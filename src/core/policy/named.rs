@@ -53,11 +53,6 @@ enum Base {
 /// Every base with its name, and what it does, for users.
 const BASES: [(&str, Base, &str); 12] = [
     (
-        "recorded",
-        Base::Recorded,
-        "kernels, as a recording of StarPU has them; with run dag --starpu",
-    ),
-    (
         "adaptive",
         Base::Adaptive,
         "components, placed by the times of earlier layers and runs",
@@ -87,6 +82,11 @@ const BASES: [(&str, Base, &str); 12] = [
         "locality",
         Base::Locality,
         "kernels, by the expected seconds of loads and work",
+    ),
+    (
+        "recorded",
+        Base::Recorded,
+        "kernels, as a recording of StarPU has them; with run dag --starpu",
     ),
     (
         "dmdar",

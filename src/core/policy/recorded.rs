@@ -11,10 +11,9 @@ pub struct Recorded {
     problem: Problem,
     /// By component: its device, and its place in the order of all.
     schedule: Vec<(usize, usize)>,
-    /// By device: its components in their order, and how many it was given.
-    orders: Vec<Vec<usize>>,
-    given: Vec<usize>,
-    /// The places of the components that are ready, with their numbers.
+    /// By device: the places and numbers of components that it was not given yet.
+    left: Vec<BTreeSet<(usize, usize)>>,
+    /// Those that are ready.
     ready: BTreeSet<(usize, usize)>,
     was_lost: bool,
 }
@@ -22,19 +21,12 @@ pub struct Recorded {
 impl Recorded {
     /// The policy of a schedule: by component, its device and its place in the order of all.
     pub fn new(problem: Problem, schedule: Vec<(usize, usize)>) -> Self {
-        let mut all: Vec<usize> = (0..schedule.len()).collect();
-        all.sort_by_key(|component| schedule[*component].1);
-        let mut orders = vec![Vec::new(); problem.devices.len()];
-        for component in all {
-            orders[schedule[component].0].push(component);
-        }
         Self {
-            given: vec![0; orders.len()],
+            left: vec![BTreeSet::new(); problem.devices.len()],
             ready: BTreeSet::new(),
             was_lost: false,
             problem,
             schedule,
-            orders,
         }
     }
 }
@@ -45,10 +37,8 @@ impl Policy for Recorded {
     }
 
     fn may_run(&self, component: usize, device: usize) -> bool {
-        match self.was_lost {
-            true => self.problem.able(component, device),
-            false => self.schedule[component].0 == device,
-        }
+        let is_own = self.schedule[component].0 == device;
+        is_own || (self.was_lost && self.problem.able(component, device))
     }
 
     fn window(&self) -> Option<usize> {
@@ -56,8 +46,11 @@ impl Policy for Recorded {
     }
 
     fn begin(&mut self) {
-        self.given.fill(0);
         self.ready.clear();
+        self.left.iter_mut().for_each(BTreeSet::clear);
+        for (component, (device, place)) in self.schedule.iter().enumerate() {
+            self.left[*device].insert((*place, component));
+        }
     }
 
     fn ready(&mut self, component: usize, _now: Nanos) {
@@ -67,17 +60,13 @@ impl Policy for Recorded {
     fn next(&mut self, device: usize, _now: Nanos) -> Option<usize> {
         let mut ready = self.ready.iter();
         let next = match self.was_lost {
-            true => ready
-                .find(|(_, component)| self.problem.able(*component, device))
-                .copied()?,
-            false => {
-                let next = *self.orders[device].get(self.given[device])?;
-                (self.schedule[next].1, next)
-            }
+            true => ready.find(|(_, component)| self.problem.able(*component, device)),
+            false => (self.left[device].first()).filter(|next| self.ready.contains(next)),
         };
-        let is_ready = self.ready.remove(&next);
-        self.given[device] += usize::from(is_ready);
-        is_ready.then_some(next.1)
+        let next = *next?;
+        self.ready.remove(&next);
+        self.left[device].remove(&next);
+        Some(next.1)
     }
 
     fn changed(&mut self, _device: usize, _lost: bool) {

@@ -15,9 +15,9 @@ use crate::engine::graph::{
     least_seconds, times,
 };
 use crate::graph::starpu::Recording;
-use crate::graph::{Components, DatumId, Kernel, TaskGraph};
+use crate::graph::{Components, DatumId, TaskGraph};
 use crate::machine::host::Memory;
-use crate::machine::{Device, DeviceSpec, MachineFile};
+use crate::machine::{Device, MachineFile};
 use crate::matrix::Shared;
 use crate::policy::{
     MapError, NamedPolicy, Policy, PolicyOptions, Problem, Recorded, Search, Space, WINDOW,
@@ -637,19 +637,19 @@ impl GraphJob {
 
 /// The seconds of kernels that a machine file has by their codelets.
 fn of_machine(file: &MachineFile, graph: &TaskGraph, devices: &[Device]) -> KernelTimes {
-    let specs = devices.iter().map(|device| {
-        let mut specs = file.devices.iter();
-        specs.find(|spec| spec.name == device.name)
+    let tables = devices.iter().map(|device| {
+        let spec = file.devices.iter().find(|spec| spec.name == device.name);
+        spec.map(|spec| &spec.seconds)
     });
-    let specs: Vec<Option<&DeviceSpec>> = specs.collect();
-    let seconds = |kernel: &Kernel| {
-        let of = |spec: &Option<&DeviceSpec>| {
-            let seconds = spec.map(|spec| &spec.seconds);
-            seconds.and_then(|seconds| seconds.get(&*kernel.codelet.name).copied())
-        };
-        specs.iter().map(of).collect()
+    let tables: Vec<_> = tables.collect();
+    let kernels = graph.kernels().iter().map(|kernel| &*kernel.codelet.name);
+    let of = |codelet: &str| {
+        tables
+            .iter()
+            .map(|of| (*of)?.get(codelet).copied())
+            .collect()
     };
-    graph.kernels().iter().map(seconds).collect()
+    kernels.map(of).collect()
 }
 
 /// The part of a division that is expected to be fastest, or that was in trials, if it is to be

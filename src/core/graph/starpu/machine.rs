@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde_json::json;
+
 use super::model::PerfModel;
 use super::read;
 use crate::graph::spec::SpecError;
+use crate::machine::MachineFile;
 use crate::machine::file::FORMAT;
-use crate::machine::{DeviceKind, DeviceSpec, HostSpec, LinkSpec, MachineFile, Noise, PeerSpec};
 
 /// Kinds of workers, as `activity.data` and the bus files name them, with their numbers in
 /// performance models (`starpu_worker.h`).
@@ -50,197 +52,108 @@ pub(super) fn workers(folder: &Path) -> Result<Vec<Worker>, SpecError> {
         };
         let found = text.split_once('\t').and_then(|(number, worker)| {
             let (kind, device) = worker.rsplit_once(' ')?;
-            // Other versions say `Max FPGA`.
-            let known = KINDS.iter().find(|(label, _)| kind.ends_with(label))?;
+            let known = KINDS.into_iter().find(|(label, _)| kind.ends_with(label))?;
             Some((number.parse().ok()?, known, device.parse().ok()?))
         });
-        let Some((number, (label, kind), device)) = found else {
-            let known = KINDS.map(|(label, _)| label).join(", ");
-            let why = format!("`{text}` is no worker of a kind that is known: {known}");
-            return Err(SpecError::line(&file, line, why));
-        };
+        let known = KINDS.map(|(label, _)| label).join(", ");
+        let why = || format!("`{text}` is no worker of a kind that is known: {known}");
+        let found = found.ok_or_else(|| SpecError::line(&file, line, why()));
+        let (number, (label, kind), device) = found?;
         let mut name = format!("{}{device}", label.to_lowercase());
         if all.values().any(|other| other.name == name) {
             name = format!("{name}-worker{number}");
         }
-        let worker = Worker {
+        all.insert(
             number,
-            kind: *kind,
-            device,
-            label,
-            name,
-        };
-        all.insert(number, worker);
+            Worker {
+                number,
+                kind,
+                device,
+                label,
+                name,
+            },
+        );
     }
-    match all.is_empty() {
-        true => Err(SpecError::file(
-            &file,
-            "it names no worker; convert the trace again",
-        )),
-        false => Ok(all.into_values().collect()),
-    }
+    Ok(all.into_values().collect())
 }
 
 /// StarPU's measurements of a machine.
 pub(super) struct Sampling {
     folder: PathBuf,
-    /// What StarPU calls the machine; `None` if there are no measurements.
-    host: Option<String>,
+    /// What StarPU calls the machine.
+    host: String,
 }
 
 impl Sampling {
-    /// Those in `sampling` of a folder.
+    /// Those in `sampling` of a folder, if there are some.
     pub fn find(folder: &Path) -> Result<Self, SpecError> {
         let folder = folder.join("sampling");
-        let bus = folder.join("bus");
-        let files = std::fs::read_dir(&bus).into_iter().flatten().flatten();
-        let mut hosts: Vec<String> = files
-            .filter_map(|file| {
-                Some(
-                    file.file_name()
-                        .to_str()?
-                        .strip_suffix(".config")?
-                        .to_owned(),
-                )
-            })
-            .collect();
+        let bus = folder.join("bus").read_dir();
+        let files = bus.into_iter().flatten().flatten();
+        let hosts = files.filter_map(|file| {
+            let name = file.file_name().into_string().ok()?;
+            Some(name.strip_suffix(".config")?.to_owned())
+        });
+        let mut hosts: Vec<String> = hosts.collect();
         hosts.sort();
         if hosts.len() > 1 {
-            let why = format!(
-                "it has files of several machines ({}); leave those of the recorded one",
-                hosts.join(", ")
-            );
-            return Err(SpecError::file(&bus, why));
+            let (why, hosts) = ("leave those of the recorded one", hosts.join(", "));
+            let why = format!("it has files of several machines ({hosts}); {why}");
+            return Err(SpecError::file(&folder, why));
         }
-        Ok(Self {
-            folder,
-            host: hosts.pop(),
-        })
+        let host = hosts.pop().unwrap_or_else(|| "starpu".to_owned());
+        Ok(Self { folder, host })
     }
 
     /// The performance model of a symbol; `None` if there is none.
     pub fn model(&self, symbol: &str) -> Result<Option<PerfModel>, SpecError> {
-        let Some(host) = self
-            .host
-            .as_ref()
-            .filter(|_| !symbol.is_empty() && !symbol.contains('/'))
-        else {
-            return Ok(None);
-        };
         // As in StarPU, a symbol with a dot is a whole name.
         let name = match symbol.contains('.') {
             true => symbol.to_owned(),
-            false => format!("{symbol}.{host}"),
+            false => format!("{symbol}.{}", self.host),
         };
         let file = self.folder.join("codelets/45").join(name);
-        match file.is_file() {
+        match file.is_file() && !symbol.contains('/') {
             true => PerfModel::parse(&file, &read(&file)?).map(Some),
             false => Ok(None),
         }
     }
 
     fn bus(&self, ending: &str) -> PathBuf {
-        let host = self.host.as_deref().unwrap_or("HOST");
-        self.folder.join("bus").join(format!("{host}.{ending}"))
+        self.folder.join(format!("bus/{}.{ending}", self.host))
     }
-}
 
-/// The measured links of a machine.
-struct Bus {
-    file: PathBuf,
-    /// By label: the node of its first device in the matrices. Main memory is node 0.
-    first: BTreeMap<String, usize>,
-    /// From node to node: bytes a second, and seconds of no bytes.
-    bandwidth: Vec<Vec<f64>>,
-    latency: Vec<Vec<f64>>,
-    /// SimGrid's description, which has the sizes of memories.
-    platform: String,
-}
+    /// A matrix of the bus files, from node to node.
+    fn matrix(&self, ending: &str) -> Result<Vec<Vec<f64>>, SpecError> {
+        let file = self.bus(ending);
+        let text = read(&file)?;
+        let rows = (1..).zip(text.lines());
+        let rows = rows.filter(|(_, row)| !row.starts_with('#'));
+        let row = |(line, row): (usize, &str)| {
+            let row: Result<Vec<f64>, _> = row.split_whitespace().map(str::parse).collect();
+            row.map_err(|_| SpecError::line(&file, line, "it is no row of numbers"))
+        };
+        rows.map(row).collect()
+    }
 
-impl Bus {
-    fn read(sampling: &Sampling) -> Result<Self, SpecError> {
-        let mut first = BTreeMap::new();
+    /// By label of a kind: the node of its first device in the matrices. Main memory is node 0.
+    fn nodes(&self) -> Result<BTreeMap<String, usize>, SpecError> {
         // Old files do not count main memory.
-        let mut next = 1;
-        for line in read(&sampling.bus("config"))?.lines() {
+        let (mut nodes, mut next) = (BTreeMap::new(), 1);
+        for line in read(&self.bus("config"))?.lines() {
             let found = line.split_once(" # Number of ");
             let found = found.and_then(|(count, label)| Some((count.parse().ok()?, label)));
             match found {
                 Some((count, label)) if label.starts_with("NUMA") => next = usize::max(count, 1),
                 Some((count, label)) if !label.starts_with("CPU") => {
-                    let label = label
-                        .split(' ')
-                        .find(|word| *word != "Max")
-                        .unwrap_or_default();
-                    first.insert(label.to_owned(), next);
+                    let label = label.split(' ').find(|word| *word != "Max");
+                    nodes.insert(label.unwrap_or_default().to_owned(), next);
                     next = next.saturating_add(count);
                 }
                 _ => {}
             }
         }
-        let matrix = |ending: &str, unit: f64| -> Result<Vec<Vec<f64>>, SpecError> {
-            let file = sampling.bus(ending);
-            let text = read(&file)?;
-            let rows = (1..)
-                .zip(text.lines())
-                .filter(|(_, row)| !row.starts_with('#'));
-            let rows = rows.map(|(line, row)| {
-                let number = |word: &str| word.parse().map(|number: f64| number * unit);
-                let row: Result<Vec<f64>, _> = row.split_whitespace().map(number).collect();
-                row.map_err(|_| SpecError::line(&file, line, "it is no row of numbers"))
-            });
-            rows.collect()
-        };
-        let platforms = ["platform.v4.xml", "platform.xml"].map(|ending| sampling.bus(ending));
-        let platform = platforms
-            .iter()
-            .find(|file| file.is_file())
-            .map(|file| read(file));
-        Ok(Self {
-            file: sampling.bus("bandwidth"),
-            first,
-            bandwidth: matrix("bandwidth", 1e6)?,
-            latency: matrix("latency", 1e-6)?,
-            platform: platform.transpose()?.unwrap_or_default(),
-        })
-    }
-
-    fn node(&self, worker: &Worker) -> usize {
-        let first = self.first.get(worker.label).copied().unwrap_or(usize::MAX);
-        first.saturating_add(worker.device as usize)
-    }
-
-    /// Bytes a second and nanoseconds of no bytes from node to node, if they were measured.
-    fn link(&self, from: usize, to: usize) -> Option<(f64, u64)> {
-        let bandwidth = *self.bandwidth.get(from)?.get(to)?;
-        let latency = *self.latency.get(from)?.get(to)?;
-        let is_known = (1e6..1e15).contains(&bandwidth) && (0.0..1.0).contains(&latency);
-        is_known.then(|| (bandwidth, (1e9 * latency).round() as u64))
-    }
-
-    /// The ways to a worker's memory and back.
-    fn ways(&self, worker: &Worker) -> Result<[(f64, u64); 2], SpecError> {
-        let node = self.node(worker);
-        match (self.link(0, node), self.link(node, 0)) {
-            (Some(to), Some(back)) => Ok([to, back]),
-            _ => {
-                let what = format!("{} {}", worker.label, worker.device);
-                let why = format!(
-                    "it has no bandwidth between main memory and {what}; starpu_calibrate_bus \
-                     measures it"
-                );
-                Err(SpecError::file(&self.file, why))
-            }
-        }
-    }
-
-    /// A property of a worker's device in SimGrid's description.
-    fn property(&self, worker: &Worker, name: &str) -> Option<&str> {
-        let host = format!("<host id=\"{}{}\"", worker.label, worker.device);
-        let (_, host) = self.platform.split_once(&host)?;
-        let (host, _) = host.split_once("</host>")?;
-        let (_, value) = host.split_once(&format!("<prop id=\"{name}\" value=\""))?;
-        Some(value.split_once('"')?.0)
+        Ok(nodes)
     }
 }
 
@@ -248,127 +161,83 @@ impl Bus {
 /// memory if it is a core. The figures of links are those that StarPU simulates with (SimGrid):
 /// each way of a link by itself, and the fastest of them for all transfers together.
 pub(super) fn machine(sampling: &Sampling, workers: &[Worker]) -> Result<MachineFile, SpecError> {
-    let (mut devices, mut peers, mut bus) = (Vec::new(), Vec::new(), None::<f64>);
-    let others: Vec<&Worker> = workers.iter().filter(|worker| worker.kind != CPU).collect();
-    let links = (!others.is_empty())
-        .then(|| Bus::read(sampling))
-        .transpose()?;
-    for worker in workers {
-        let device = DeviceSpec {
-            name: worker.name.clone(),
-            model: format!("{} {} of StarPU", worker.label, worker.device),
-            kind: DeviceKind::Cpu,
-            compute_units: 1,
-            clock_mhz: None,
-            memory: BYTES,
-            memory_bandwidth: BANDWIDTH,
-            fp64: true,
-            flops_f64: None,
-            flops_f32: None,
-            copy_engines: 2,
-            queues: 1,
-            concurrent_kernels: 1,
-            launch_overhead_ns: 0,
-            enqueue_ns: 0,
-            completion_latency_ns: 0,
-            shares_host_memory: true,
-            efficiency: BTreeMap::new(),
-            seconds: BTreeMap::new(),
-            link: None,
-        };
-        let Some(links) = links.as_ref().filter(|_| worker.kind != CPU) else {
-            devices.push(device);
-            continue;
-        };
-        let [(h2d, latency), (d2h, _)] = links.ways(worker)?;
-        bus = Some(bus.unwrap_or(0.0).max(h2d).max(d2h));
-        let memory = links
-            .property(worker, "memsize")
-            .and_then(|bytes| bytes.parse().ok());
-        let model = links.property(worker, "model").map(str::to_owned);
-        devices.push(DeviceSpec {
-            model: model.unwrap_or_else(|| device.model.clone()),
-            kind: match worker.label {
-                "FPGA" => DeviceKind::Accelerator,
-                _ => DeviceKind::Gpu,
-            },
-            memory: memory
-                .filter(|bytes| (1 << 20..BYTES).contains(bytes))
-                .unwrap_or(BYTES),
-            queues: 3,
-            shares_host_memory: false,
-            link: Some(LinkSpec {
-                h2d,
-                d2h,
-                both_ways: (h2d + d2h) / 2.0,
-                latency_ns: latency,
-                launch_delay_ns: 0,
-            }),
-            ..device
-        });
-        let own = links.node(worker);
-        for other in others.iter().filter(|other| links.node(other) != own) {
-            let [(onward, _), _] = links.ways(other)?;
-            let through_host = 1.0 / (1.0 / d2h + 1.0 / onward);
-            let link = links.link(own, links.node(other));
-            let direct = link.filter(|(bandwidth, _)| *bandwidth > ABOVE_HOST * through_host);
-            peers.extend(direct.map(|(bandwidth, latency_ns)| PeerSpec {
-                from: worker.name.clone(),
-                to: other.name.clone(),
-                bandwidth,
-                latency_ns,
-                through_host: false,
-            }));
-        }
+    let has_links = workers.iter().any(|worker| worker.kind != CPU);
+    let (mut nodes, mut bandwidth, mut latency) = (BTreeMap::new(), Vec::new(), Vec::new());
+    if has_links {
+        nodes = sampling.nodes()?;
+        (bandwidth, latency) = (sampling.matrix("bandwidth")?, sampling.matrix("latency")?);
     }
-    let cores = workers
-        .iter()
-        .filter(|worker| worker.kind == CPU)
-        .count()
-        .max(1) as u32;
-    let name = sampling.host.clone().unwrap_or_else(|| "starpu".to_owned());
-    let source = [
-        (
-            "device.seconds",
-            "StarPU's performance models, else the recorded run",
-        ),
-        (
-            "device.link, peer, host.bus_bandwidth",
-            "StarPU's bus files",
-        ),
-        (
-            "memory_bandwidth, core_bandwidth, host.memory",
-            "not recorded: they limit nothing",
-        ),
-    ];
-    Ok(MachineFile {
-        format: FORMAT.to_owned(),
-        title: format!("StarPU's machine {name}, {} workers", workers.len()),
-        description: "The machine of a recorded run of StarPU, a device a worker.".to_owned(),
-        name,
-        fingerprint: None,
-        host: HostSpec {
-            model: "the CPU of StarPU's machine".to_owned(),
-            sockets: 1,
-            cores,
-            clock_mhz: None,
-            l2: None,
-            l3: None,
-            memory: BYTES,
-            memory_bandwidth: BANDWIDTH,
-            shared_bandwidth: None,
-            core_bandwidth: BANDWIDTH,
-            bus_bandwidth: bus,
-            flops: None,
-            launch_overhead_ns: 0,
-            completion_latency_ns: 0,
-            efficiency: BTreeMap::new(),
+    let node = |worker: &Worker| {
+        let first = nodes.get(worker.label).copied().unwrap_or(usize::MAX);
+        first.saturating_add(worker.device as usize)
+    };
+    // Bytes a second, and nanoseconds of no bytes.
+    let link = |from: usize, to: usize| {
+        let rate = 1e6 * bandwidth.get(from)?.get(to)?;
+        let latency = 1e3 * latency.get(from)?.get(to)?;
+        let is_known = (1e6..BANDWIDTH).contains(&rate) && (0.0..1e9).contains(&latency);
+        is_known.then(|| (rate, latency.round() as u64))
+    };
+    // SimGrid's description has the sizes of memories.
+    let files = ["platform.v4.xml", "platform.xml"].map(|ending| sampling.bus(ending));
+    let file = files.iter().find(|file| has_links && file.is_file());
+    let platform = file.map(|file| read(file)).transpose()?.unwrap_or_default();
+    let memory = |worker: &Worker| {
+        let (_, host) = platform.split_once(&format!("\"{}{}\"", worker.label, worker.device))?;
+        let (host, _) = host.split_once("</host>")?;
+        let (_, size) = host.split_once("\"memsize\" value=\"")?;
+        let bytes: u64 = size.split_once('"')?.0.parse().ok()?;
+        (1 << 20..BYTES).contains(&bytes).then_some(bytes)
+    };
+    let (mut devices, mut peers, mut bus) = (Vec::new(), Vec::new(), None::<f64>);
+    for worker in workers {
+        let mut device = json!({
+            "name": worker.name, "model": format!("{} {} of StarPU", worker.label, worker.device),
+            "kind": "cpu", "compute_units": 1, "memory": BYTES, "memory_bandwidth": BANDWIDTH,
+            "copy_engines": 2, "queues": 3, "concurrent_kernels": 1, "launch_overhead_ns": 0,
+            "enqueue_ns": 0, "completion_latency_ns": 0, "shares_host_memory": worker.kind == CPU,
+        });
+        if worker.kind != CPU {
+            let own = node(worker);
+            let (Some((h2d, ns)), Some((d2h, _))) = (link(0, own), link(own, 0)) else {
+                let what = format!("{} {}", worker.label, worker.device);
+                let why = format!("no bandwidth between main memory and {what} was measured");
+                return Err(SpecError::file(&sampling.bus("bandwidth"), why));
+            };
+            bus = Some(bus.unwrap_or(0.0).max(h2d).max(d2h));
+            device["kind"] = "gpu".into();
+            device["memory"] = memory(worker).unwrap_or(BYTES).into();
+            let both_ways = (h2d + d2h) / 2.0;
+            device["link"] =
+                json!({"h2d": h2d, "d2h": d2h, "both_ways": both_ways, "latency_ns": ns});
+            let is_other = |of: &&Worker| of.kind != CPU && node(of) != own;
+            for other in workers.iter().filter(is_other) {
+                let through_host = link(0, node(other)).map(|(on, _)| 1.0 / (1.0 / d2h + 1.0 / on));
+                let direct = link(own, node(other)).zip(through_host);
+                let direct = direct.filter(|((rate, _), host)| *rate > ABOVE_HOST * host);
+                peers.extend(direct.map(|((rate, ns), _)| {
+                    json!({"from": worker.name, "to": other.name, "bandwidth": rate, "latency_ns": ns})
+                }));
+            }
+        }
+        devices.push(device);
+    }
+    let name = &sampling.host;
+    let machine = json!({
+        "format": FORMAT, "name": name, "title": format!("StarPU's machine {name}"),
+        "description": "The machine of a recorded run of StarPU's, a device a worker.",
+        "host": {
+            "model": "the CPU of StarPU's machine", "sockets": 1, "cores": workers.len().max(1),
+            "memory": BYTES, "memory_bandwidth": BANDWIDTH, "core_bandwidth": BANDWIDTH,
+            "bus_bandwidth": bus, "launch_overhead_ns": 0, "completion_latency_ns": 0,
         },
-        devices,
-        peers,
-        noise: Noise::default(),
-        source: source
-            .map(|(key, from)| (key.to_owned(), from.to_owned()))
-            .into(),
-    })
+        "device": devices, "peer": peers,
+        "source": {
+            "device.seconds": "StarPU's performance models, else the recorded run",
+            "device.link, peer, host.bus_bandwidth": "StarPU's bus files",
+            "memory, memory_bandwidth, core_bandwidth": "where not recorded, they limit nothing",
+        },
+    });
+    serde_json::from_value(machine)
+        .map_err(|error| SpecError::file(&sampling.folder, error.to_string()))
 }

@@ -1,7 +1,6 @@
 //! Recordings of StarPU's runs, as task graphs with the machine on which they ran.
 //!
-//! * `records` reads the form of all files that `starpu_fxt_tool` writes, `tasks` the tasks and
-//!   data in it.
+//! * `tasks` reads the tasks and data that `starpu_fxt_tool` writes.
 //! * `model` reads StarPU's performance models, `machine` its workers and its measured links.
 //! * `graph` builds the task graph: what the recorded order and the recorded data imply.
 //!
@@ -11,7 +10,6 @@
 mod graph;
 mod machine;
 mod model;
-mod records;
 mod tasks;
 
 #[cfg(test)]
@@ -48,11 +46,11 @@ pub struct Recording {
     pub schedule: Vec<(usize, usize)>,
     /// Seconds from the begin of the first task to the end of the last one.
     pub seconds: f64,
-    /// What a reader of results should know.
-    pub notes: Vec<String>,
+    /// Accesses and dependencies that are left out, as the recorded times contradict them.
+    pub unordered: usize,
 }
 
-/// Reads the recording of a folder: `tasks.rec`, `data.rec` and `activity.data` as
+/// Reads the recording of a folder: `tasks.rec`, `activity.data` and, if it is there, `data.rec`, as
 /// `starpu_fxt_tool` writes them, and in `sampling` StarPU's performance models and measured links.
 /// Without a model, a codelet takes on a kind of worker what it took there, the mean of the tasks
 /// of one footprint. Without a footprint each task is alone.
@@ -64,70 +62,49 @@ pub fn load(folder: &Path) -> Result<Recording, SpecError> {
     let file = folder.join("tasks.rec");
     let text = read(&file)?;
     let jobs = tasks::jobs(&file, &text)?;
-    let mut timed: Vec<(&Job, &Ran)> = (jobs.iter())
-        .filter_map(|job| Some((job, job.ran.as_ref()?)))
-        .collect();
-    if timed.is_empty() {
-        let why = "no task has a StartTime, an EndTime and a WorkerId; record a run that computes";
+    let timed = jobs.iter().filter_map(|job| Some((job, job.ran?)));
+    let mut timed: Vec<(&Job, Ran)> = timed.collect();
+    let count = timed.len();
+    if !(1..=MOST_TASKS).contains(&count) {
+        let why = format!("{count} tasks have a StartTime, and 1 to {MOST_TASKS} are read");
         return Err(SpecError::file(&file, why));
     }
-    if timed.len() > MOST_TASKS {
-        let why = format!(
-            "it has {} tasks; {MOST_TASKS} are read at most",
-            timed.len()
-        );
-        return Err(SpecError::file(&file, why));
-    }
-    check_tasks(timed.len() as u64).map_err(|error| SpecError::file(&file, error.to_string()))?;
-    timed.sort_by(|one, other| {
-        (one.0.submitted.cmp(&other.0.submitted)).then(one.1.start.total_cmp(&other.1.start))
-    });
-    let workers = machine::workers(folder)?;
-    let sampling = Sampling::find(folder)?;
-    let mut places = Vec::with_capacity(timed.len());
-    for (job, ran) in &timed {
-        let place = workers
-            .iter()
-            .position(|worker| worker.number == ran.worker);
-        places.push(place.ok_or_else(|| {
-            let why = format!(
-                "activity.data has no worker {}; convert both again",
-                ran.worker
-            );
-            SpecError::field(&file, "WorkerId", why).at(Some(job.line))
-        })?);
-    }
+    check_tasks(count as u64).map_err(|error| SpecError::file(&file, error.to_string()))?;
+    timed.sort_by_key(|(job, ran)| (job.submitted, (1e9 * ran.start) as u64));
+    let (workers, sampling) = (machine::workers(folder)?, Sampling::find(folder)?);
+    let place = |(job, ran): &(&Job, Ran)| {
+        let (mut all, number) = (workers.iter(), ran.worker);
+        let why = || format!("activity.data has no worker {number}; convert both again");
+        let wrong = || SpecError::field(&file, "WorkerId", why()).at(Some(job.line));
+        all.position(|worker| worker.number == number)
+            .ok_or_else(wrong)
+    };
+    let places: Vec<usize> = timed.iter().map(place).collect::<Result<_, _>>()?;
     let (classes, of_task) = classes(&sampling, &workers, &timed, &places)?;
-    let codelets: Vec<Arc<Codelet>> = (classes.iter())
-        .map(|class| Arc::new(class.codelet(&workers)))
-        .collect();
+    let codelet = |class: &Class| Arc::new(class.codelet(&workers));
+    let codelets: Vec<Arc<Codelet>> = classes.iter().map(codelet).collect();
     let mut machine = machine::machine(&sampling, &workers)?;
-    for (index, device) in machine.devices.iter_mut().enumerate() {
-        let known = |class: &Class| Some((class.name.clone(), class.seconds[index]?));
+    for (worker, device) in machine.devices.iter_mut().enumerate() {
+        let known = |class: &Class| Some((class.name.clone(), class.seconds[worker]?));
         device.seconds = classes.iter().filter_map(known).collect();
     }
-    let data = tasks::data(&folder.join("data.rec"))?;
+    let data = folder.join("data.rec");
+    let data = match data.is_file() {
+        true => tasks::data(&data, &read(&data)?)?,
+        false => HashMap::new(),
+    };
     let codelet = |task: usize| Arc::clone(&codelets[of_task[task]]);
     let (graph, order, unordered) = graph::build(&file, &jobs, &timed, &data, codelet)?;
-    let mut schedule: Vec<(usize, usize)> = places.into_iter().map(|place| (place, 0)).collect();
-    for (place, task) in order.into_iter().enumerate() {
-        schedule[task].1 = place;
+    let (mut first, mut last) = (f64::INFINITY, 0.0);
+    for (_, ran) in &timed {
+        (first, last) = (ran.start.min(first), ran.end.max(last));
     }
-    let first = timed
-        .iter()
-        .map(|(_, ran)| ran.start)
-        .fold(f64::INFINITY, f64::min);
-    let last = timed.iter().map(|(_, ran)| ran.end).fold(0.0, f64::max);
-    let note = format!(
-        "{unordered} recorded accesses and dependencies are left out: the recorded times contradict \
-         them"
-    );
     Ok(Recording {
         graph,
         machine,
-        schedule,
+        schedule: places.into_iter().zip(order).collect(),
         seconds: last - first,
-        notes: (unordered > 0).then_some(note).into_iter().collect(),
+        unordered,
     })
 }
 
@@ -136,25 +113,9 @@ struct Class {
     name: String,
     /// By worker; `None` where it cannot run.
     seconds: Vec<Option<f64>>,
-    /// By worker: the recorded seconds of its tasks, and how many there are.
-    recorded: Vec<(f64, u32)>,
 }
 
 impl Class {
-    /// Fills in the mean of the recorded seconds where no model tells them, on all workers of a
-    /// kind.
-    fn complete(&mut self, workers: &[Worker]) {
-        for (index, worker) in workers.iter().enumerate() {
-            let alike = workers.iter().zip(&self.recorded);
-            let alike = alike.filter(|(other, _)| other.kind == worker.kind);
-            let (sum, count) =
-                alike.fold((0.0, 0), |(s, n), (_, (sum, count))| (s + sum, n + count));
-            let mean = (count > 0).then(|| sum / f64::from(count));
-            let seconds = &mut self.seconds[index];
-            *seconds = seconds.or(mean).map(|seconds| seconds.max(LEAST_SECONDS));
-        }
-    }
-
     /// A codelet that computes nothing, with an implementation for each kind of device that can
     /// run it.
     fn codelet(&self, workers: &[Worker]) -> Codelet {
@@ -179,54 +140,51 @@ impl Class {
 fn classes(
     sampling: &Sampling,
     workers: &[Worker],
-    timed: &[(&Job, &Ran)],
+    timed: &[(&Job, Ran)],
     places: &[usize],
 ) -> Result<(Vec<Class>, Vec<usize>), SpecError> {
-    let mut models = HashMap::new();
-    let mut numbers: HashMap<String, usize> = HashMap::new();
-    let mut classes: Vec<Class> = Vec::new();
-    let mut of_task = Vec::with_capacity(timed.len());
+    let (mut models, mut numbers) = (HashMap::new(), HashMap::new());
+    let (mut classes, mut of_task): (Vec<Class>, _) = (Vec::new(), Vec::new());
+    // By class and kind of worker: the recorded seconds, and of how many tasks.
+    let mut recorded: HashMap<(usize, u32), (f64, f64)> = HashMap::new();
     for ((job, ran), place) in timed.iter().zip(places) {
-        let symbol = job.model.unwrap_or_default();
-        if !models.contains_key(symbol) {
-            models.insert(symbol, sampling.model(symbol)?);
+        if !models.contains_key(job.model) {
+            models.insert(job.model, sampling.model(job.model)?);
         }
-        let model = models[symbol].as_ref();
-        let size: u64 = job.accesses.iter().map(|access| access.bytes).sum();
-        let modelled = |worker: &Worker| model?.seconds(worker, job.footprint, size as f64);
+        let model = models[job.model].as_ref();
+        let modelled = |worker: &Worker| model?.seconds(worker, job.footprint, job.size());
         let seconds: Vec<Option<f64>> = workers.iter().map(modelled).collect();
-        let own = match symbol == job.name || symbol.is_empty() {
-            true => job.name.to_owned(),
-            false => format!("{} ({symbol})", job.name),
-        };
+        let own = format!("{} {}", job.name, job.model);
         let name = match job.footprint != 0 || seconds.iter().any(Option::is_some) {
             true => format!("{own} {:08x}", job.footprint),
             false => format!("{own} job {}", job.id),
         };
         let number = *numbers.entry(name).or_insert_with_key(|name| {
-            classes.push(Class {
-                name: name.clone(),
-                seconds,
-                recorded: vec![(0.0, 0); workers.len()],
-            });
+            let name = name.clone();
+            classes.push(Class { name, seconds });
             classes.len() - 1
         });
-        let recorded = &mut classes[number].recorded[*place];
-        *recorded = (recorded.0 + ran.end - ran.start, recorded.1 + 1);
+        let (sum, count) = recorded.entry((number, workers[*place].kind)).or_default();
+        (*sum, *count) = (*sum + ran.end - ran.start, *count + 1.0);
         of_task.push(number);
     }
-    classes.iter_mut().for_each(|class| class.complete(workers));
+    for (number, class) in classes.iter_mut().enumerate() {
+        for (seconds, worker) in class.seconds.iter_mut().zip(workers) {
+            let recorded = recorded.get(&(number, worker.kind));
+            let known = seconds.or(recorded.map(|(sum, count)| sum / count));
+            *seconds = known.map(|seconds| seconds.max(LEAST_SECONDS));
+        }
+    }
     Ok((classes, of_task))
 }
 
 /// Reads the text of a file.
 fn read(file: &Path) -> Result<String, SpecError> {
     let bytes = bounded_input(file, MOST_BYTES).map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => SpecError::file(
-            file,
-            "there is no such file; `starpu_fxt_tool -i TRACE` writes it, and \
-             docs/commands.md tells what else a recording has",
-        ),
+        std::io::ErrorKind::NotFound => {
+            let why = "there is no such file; docs/commands.md tells what a recording has";
+            SpecError::file(file, why)
+        }
         _ => SpecError::io(file, &error),
     })?;
     String::from_utf8(bytes).map_err(|_| SpecError::file(file, "it is not text (UTF-8)"))
