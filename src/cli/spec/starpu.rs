@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pdawl_api::graph::starpu::load;
+use pdawl_api::graph::spec::starpu::load;
 use pdawl_api::policy::NamedPolicy;
 use pdawl_api::session::{GraphJob, GraphPolicy};
 

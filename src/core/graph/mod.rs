@@ -14,7 +14,7 @@
 //! * [`CommandQueues`] is what a component enqueues on the queues of a device, and
 //!   which command waits for which (definition 4, E_Q).
 //! * [`bottom_levels`] ranks kernels by the time left until the graph's end.
-//! * [`spec`] reads and checks specifications of kernels and graphs, [`starpu`] recordings of runs.
+//! * [`spec`] reads and checks specifications of kernels and graphs, and recordings of runs.
 
 mod build;
 mod components;
@@ -22,7 +22,6 @@ mod datum;
 mod kernel;
 mod queues;
 pub mod spec;
-pub mod starpu;
 mod task_graph;
 
 #[cfg(test)]

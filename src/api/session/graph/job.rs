@@ -14,7 +14,7 @@ use crate::engine::graph::{
     Control, Division, GraphRunError, GraphRuns, Options, PreparedGraph, Repetition, host_bytes,
     least_seconds, times,
 };
-use crate::graph::starpu::Recording;
+use crate::graph::spec::starpu::Recording;
 use crate::graph::{Components, DatumId, TaskGraph};
 use crate::machine::host::Memory;
 use crate::machine::{Device, MachineFile};

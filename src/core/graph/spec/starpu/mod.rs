@@ -21,9 +21,9 @@ use std::sync::Arc;
 
 use pdawl_profiler::file::bounded_input;
 
-use super::spec::SpecError;
-use super::{TaskGraph, check_tasks};
+use super::SpecError;
 use crate::codelet::{Codelet, HostCode, KernelSource, NdRange, OpenClKernel, Shape};
+use crate::graph::{TaskGraph, check_tasks};
 use crate::machine::MachineFile;
 use machine::{CPU, Sampling, Worker};
 use tasks::{Job, Ran};
