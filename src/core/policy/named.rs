@@ -51,7 +51,7 @@ enum Base {
 }
 
 /// Every base with its name, and what it does, for users.
-const BASES: [(&str, Base, &str); 12] = [
+const BASES: [(&str, Base, &str); 11] = [
     (
         "adaptive",
         Base::Adaptive,
@@ -84,11 +84,6 @@ const BASES: [(&str, Base, &str); 12] = [
         "kernels, by the expected seconds of loads and work",
     ),
     (
-        "recorded",
-        Base::Recorded,
-        "kernels, as a recording of StarPU has them; with run dag --starpu",
-    ),
-    (
         "dmdar",
         Base::Dmdar,
         "kernels, each on the device that completes it first, those with the fewest loads first",
@@ -109,6 +104,9 @@ const BASES: [(&str, Base, &str); 12] = [
         "kernels, after the load that frees the most of them",
     ),
 ];
+
+/// The policy that only recordings have.
+const RECORDING: (&str, Base, &str) = ("recorded", Base::Recorded, "kernels, as they ran");
 
 impl Base {
     /// Whether it can evict by LUF or LRU.
@@ -149,7 +147,8 @@ impl FromStr for NamedPolicy {
     fn from_str(text: &str) -> Result<Self, PolicyNameError> {
         let mut words = text.trim().split('+');
         let base = words.next().unwrap_or_default();
-        let Some((name, base, _)) = BASES.into_iter().find(|(name, ..)| *name == base) else {
+        let mut bases = BASES.into_iter().chain([RECORDING]);
+        let Some((name, base, _)) = bases.find(|(name, ..)| *name == base) else {
             return Err(PolicyNameError::Base(base.to_owned()));
         };
         let (mut eviction, mut three_inputs, mut opti) = (None, false, false);
@@ -213,8 +212,9 @@ impl NamedPolicy {
 
     /// Its name without variants.
     pub(super) fn base_name(&self) -> &'static str {
-        let mut bases = BASES.iter().filter(|(_, base, _)| *base == self.base);
-        bases.next().map_or("", |(name, ..)| name)
+        let mut bases = BASES.iter().chain([&RECORDING]);
+        let found = bases.find(|(_, base, _)| *base == self.base);
+        found.map_or("", |(name, ..)| name)
     }
 
     /// What the policies do, for the help of commands that offer them.
