@@ -43,7 +43,8 @@ pub struct MachineArgs {
     #[arg(long, value_name = "NAME")]
     pub machine: Option<String>,
 
-    /// A node of a described cluster, which is simulated whatever machine this is.
+    /// A node of a described cluster, or the machine of a recording, which is simulated whatever
+    /// machine this is.
     #[arg(skip)]
     pub node: Option<Box<MachineFile>>,
 

@@ -34,6 +34,8 @@ pub struct GraphArgs {
 /// A graph that a command runs.
 pub struct GraphRequest {
     pub job: GraphJob,
+    /// The policy, where it is not the one that the user names.
+    pub policy: Option<GraphPolicy>,
     /// Queues unless the user names some.
     pub queues: Option<Queues>,
     /// Whether any kernel needs double precision.
@@ -107,14 +109,18 @@ impl SchedulingArgs {
     /// # Errors
     /// When an option is given that is not for this policy.
     pub fn policy(&self) -> Result<NamedPolicy, Failure> {
-        check_window(self.policy, self.window)?;
+        let policy = match self.adaptive {
+            true => NamedPolicy::ADAPTIVE,
+            false => self.policy,
+        };
+        check_window(policy, self.window)?;
         let option = match (self.map, self.search) {
             (Some(_), _) => "--map",
             (_, true) => "--search",
-            _ => return Ok(self.policy),
+            _ => return Ok(policy),
         };
-        match self.policy.takes_map() {
-            true => Ok(self.policy),
+        match policy.takes_map() {
+            true => Ok(policy),
             false => Err(Failure::usage(
                 format!("{option} is for --policy clustering"),
                 format!("--policy clustering {option} ..."),
@@ -172,7 +178,7 @@ pub fn run(request: GraphRequest, args: &GraphArgs) -> Result<(), Failure> {
     let mut session = Session::with(machine_session::options(machine, named, needs))?;
     let of_file = request.queues.filter(|_| !policy.places_kernels());
     let options = GraphOptions {
-        policy: GraphPolicy::Named(policy),
+        policy: (request.policy).unwrap_or(GraphPolicy::Named(policy)),
         window: scheduling.window,
         on_cpu: scheduling.map.unwrap_or(0),
         search: scheduling.search,

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use clap::Subcommand;
+use clap::builder::ArgPredicate;
 use pdawl_api::balance::Strategy;
 use pdawl_api::matrix::npy::ElementType;
 use pdawl_api::session::nodes::NodesWork;
@@ -14,7 +15,7 @@ use super::divided::StrategyChoice;
 use super::failure::Failure;
 use super::files::TraceFiles;
 use super::grid::{Grid, MemoryBudget, Until};
-use super::operation::OperationCommand;
+use super::operation::{OperationCommand, POLICY};
 use super::paths::Paths;
 use super::product::{Product, Ranking, tolerance};
 use super::saves::Saves;
@@ -44,7 +45,11 @@ enum Workload {
     /// Your own kernel in OpenCL C, from its specification
     Kernel(Box<Kernel>),
     /// A graph of your own kernels, from its specification
-    #[command(after_help = dag::EXAMPLES, mut_arg("host_memory", |limit| limit.hide(true)))]
+    #[command(
+        after_help = dag::EXAMPLES,
+        mut_arg("host_memory", |limit| limit.hide(true)),
+        mut_arg("policy", |of| of.default_value_if("starpu", ArgPredicate::IsPresent, POLICY))
+    )]
     Dag(Box<dag::Args>),
     /// Layers of a transformer, as a graph of kernels
     Transformer(Box<transformer::Args>),

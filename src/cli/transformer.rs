@@ -114,6 +114,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             computes: true,
             reference: Some(Reference::Transformer(Box::new((transformer, layers)))),
         },
+        policy: None,
         queues: None,
         fp64: false,
         seed: args.seed,

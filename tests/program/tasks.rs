@@ -294,3 +294,67 @@ fn host_memory_of_sums_counts_once() {
         .code(1)
         .stderr(contains("it needs 48.0 KiB of host memory"));
 }
+
+/// What StarPU did takes in the simulator what it took, and policies place the same tasks.
+#[test]
+fn recordings_of_starpu_are_replayed() {
+    for (recording, tasks) in [("cholesky", 220), ("product", 216)] {
+        let run = |more: &str| {
+            json(&format!(
+                "run dag --starpu datasets/starpu/{recording} {more}"
+            ))
+        };
+        let seconds = |report: &Value| report["seconds"].as_f64().unwrap();
+        let replayed = run("--policy recorded");
+        let recorded = &replayed["workload"]["parameters"]["recorded_seconds"];
+        let ratio = seconds(&replayed) / recorded.as_f64().unwrap();
+        assert!((0.95..1.05).contains(&ratio), "{recording}: {ratio}");
+        assert_eq!(replayed["policy"], "recorded");
+        assert_eq!(replayed["machine"]["simulated"], true);
+        assert_eq!(sum(&replayed, "units"), f64::from(tasks));
+        assert_eq!(run("")["policy"], "locality");
+        for policy in ["locality", "heft"] {
+            let report = run(&format!("--policy {policy}"));
+            let ratio = seconds(&report) / recorded.as_f64().unwrap();
+            assert!(
+                (0.9..1.1).contains(&ratio),
+                "{recording}, {policy}: {ratio}"
+            );
+            let shares = report["devices"].as_array().unwrap().iter();
+            assert!(
+                shares
+                    .map(|of| of["share"].as_f64().unwrap())
+                    .all(|share| share > 0.4)
+            );
+        }
+        // A worker that is lost leaves its tasks to the other one.
+        let lost = run("--policy recorded --fault cpu1:lost@0.5s");
+        assert!(seconds(&lost) > 1.2 * seconds(&replayed));
+    }
+    for (more, said) in [
+        ("datasets", "tasks.rec: there is no such file"),
+        (
+            "datasets/starpu/product --devices gpu0",
+            "has no device `gpu0`; it has host, cpu0, cpu1",
+        ),
+        (
+            "datasets/starpu/product --policy recorded --devices cpu0",
+            "recorded needs all workers",
+        ),
+        (
+            "datasets/starpu/product --machine k40",
+            "--machine is for graphs of kernels",
+        ),
+    ] {
+        let failed = pdawl(&format!("run dag --starpu {more}"))
+            .assert()
+            .failure();
+        let said_all = String::from_utf8(failed.get_output().stderr.clone()).unwrap();
+        let words = said_all
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ")
+            .replace(" try:", "; try:");
+        assert!(words.contains(said), "{more}: {words}");
+    }
+}

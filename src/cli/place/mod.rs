@@ -12,7 +12,7 @@ use pdawl_api::cluster::wire::environment::Launched;
 use super::cluster::lone_machine;
 use super::failure::Failure;
 use pdawl_api::session::NamedMachine;
-use rules::rule;
+use rules::{RECORDING, rule};
 
 /// Where a workload runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +46,7 @@ impl Place {
             return Ok(Self::Nodes);
         }
         Ok(match text("machine") {
+            _ if is_given("starpu") => Self::Simulated,
             Some(name) if NamedMachine::find(name)?.is_simulated() => Self::Simulated,
             _ => Self::Here,
         })
@@ -71,7 +72,10 @@ pub fn check() -> Result<(), Failure> {
 }
 
 fn check_at(command: &Command, given: &ArgMatches, place: Place) -> Result<(), Failure> {
-    let workload = command.get_name();
+    let workload = match given.try_contains_id("starpu") {
+        Ok(true) => RECORDING,
+        _ => command.get_name(),
+    };
     if place == Place::Nodes && !is_of_nodes(command) {
         return Err(Failure::usage(
             format!("{workload} computes on one machine, and several processes were started"),

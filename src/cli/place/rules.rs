@@ -45,6 +45,9 @@ const KEPT: &[&str] = &[
     "tasks",
 ];
 
+/// A graph that is a recorded run, as rules name it.
+pub const RECORDING: &str = "dag --starpu";
+
 const WITHOUT: &str = "the command without it";
 const ON_ONE_MACHINE: &str = "the run without it, or on one machine";
 const NOT_SIMULATED: &str = "the run without it, or without --cluster";
@@ -63,6 +66,29 @@ const ANY: Rule = Rule {
 
 /// The first that suits counts.
 const RULES: &[Rule] = &[
+    Rule {
+        options: &[
+            "machine",
+            "load",
+            "save",
+            "sources",
+            "verify",
+            "component-queues",
+            "search",
+        ],
+        of: &[RECORDING],
+        purpose: "graphs of kernels, and a recording has single tasks and their times on its \
+                  own machine",
+        ..ANY
+    },
+    Rule {
+        options: &["policy"],
+        values: &["recorded"],
+        of: GRAPHS,
+        purpose: "recordings, whose schedule it repeats",
+        remedy: "another policy, or `pdawl run dag --starpu FOLDER`",
+        ..ANY
+    },
     Rule {
         options: &["machine"],
         of: OPENCL,

@@ -156,6 +156,16 @@ fn a_refusal_names_the_option_what_it_is_for_and_what_to_do() {
             Place::Simulated,
             "a kernel in OpenCL C cannot be simulated",
         ),
+        (
+            "dag --starpu folder --verify",
+            Place::Simulated,
+            "--verify is for graphs of kernels, and a recording has single tasks",
+        ),
+        (
+            "lu --policy recorded",
+            Place::Here,
+            "--policy recorded is for recordings",
+        ),
     ] {
         let found = said(&format!("pdawl run {line}"), place).unwrap_or_default();
         assert!(found.contains(part), "{line}: {found}");
@@ -165,6 +175,7 @@ fn a_refusal_names_the_option_what_it_is_for_and_what_to_do() {
         ("stencil --superstep 4", Place::Cluster),
         ("lu --fault gpu0:lost@0.1s", Place::Here),
         ("stencil --steps 9", Place::Nodes),
+        ("dag --starpu folder --policy recorded", Place::Simulated),
     ] {
         assert_eq!(said(&format!("pdawl run {line}"), place), None, "{line}");
     }

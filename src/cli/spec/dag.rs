@@ -19,6 +19,7 @@ use super::check;
 use super::described as contents;
 use super::described::{Values, refused};
 use super::kernel::first_launch;
+use super::starpu;
 use crate::failure::Failure;
 use crate::graph::{self, GraphArgs, GraphRequest};
 use crate::size::integer;
@@ -28,13 +29,22 @@ pub const EXAMPLES: &str = "Examples:\n  \
                             pdawl run dag kernels/examples/head.dag --adaptive\n  \
                             pdawl run dag kernels/examples/three.json --policy heft --verify\n  \
                             pdawl run dag SPEC.json -D n=512 --policy clustering --search\n  \
-                            pdawl run dag graph.dag --load 0:0=in.bin --save 3:2=out.bin";
+                            pdawl run dag graph.dag --load 0:0=in.bin --save 3:2=out.bin\n  \
+                            pdawl run dag --starpu datasets/starpu/cholesky --policy recorded";
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The graph, in any of its forms; docs/specifications.md describes them
-    #[arg(value_name = "SPEC")]
-    file: PathBuf,
+    #[arg(value_name = "SPEC", required_unless_present = "starpu")]
+    file: Option<PathBuf>,
+
+    /// Instead of a graph, the folder of a recorded run of StarPU's, simulated on its machine
+    ///
+    /// It has tasks.rec, data.rec and activity.data as `starpu_fxt_tool` writes them, and
+    /// `sampling` of $STARPU_HOME/.starpu. With --policy recorded, tasks run where and in the order
+    /// in which StarPU ran them.
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["file", "symbols"])]
+    starpu: Option<PathBuf>,
 
     #[command(flatten)]
     values: Values,
@@ -138,11 +148,15 @@ fn index_of(dag: &DagSpec, option: &str, id: u64) -> Result<usize, Failure> {
 
 /// Runs a graph.
 pub fn run(args: &Args) -> Result<(), Failure> {
-    let dag = match args.values.load(&args.file)? {
+    if let Some(folder) = &args.starpu {
+        return starpu::run(folder, &args.graph, args.seed);
+    }
+    let file = args.file.as_deref().unwrap_or(Path::new(""));
+    let dag = match args.values.load(file)? {
         Specification::Dag(dag) => *dag,
         Specification::Kernel(_) => {
             return Err(Failure::usage(
-                format!("{}: it is a kernel, not a graph", args.file.display()),
+                format!("{}: it is a kernel, not a graph", file.display()),
                 "`pdawl run kernel` with it",
             ));
         }
@@ -160,7 +174,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .collect();
     let graph = build(&dag, &kernels, args.seed, &loaded).map_err(refused)?;
     let tried = (&graph.graph, &words[..], true);
-    first_launch(&mut devices, &all, tried, (&args.file, stop))?;
+    first_launch(&mut devices, &all, tried, (file, stop))?;
     let warnings = check::warnings(&described, Some(&dag));
     warnings.iter().for_each(|warning| terminal::warn(warning));
     let dag = without_missing_kinds(dag, &devices.kinds());
@@ -173,7 +187,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
         .map(Path::to_owned)
         .collect();
     let graph = Arc::new(built.graph.clone());
-    let name = args.file.file_name().unwrap_or(args.file.as_os_str());
+    let name = file.file_name().unwrap_or(file.as_os_str());
     let name = name.to_string_lossy().into_owned();
     let results = built.results.iter().map(|(kernel, position, datum)| {
         let kernel = kernels.get(*kernel);
@@ -198,6 +212,7 @@ pub fn run(args: &Args) -> Result<(), Failure> {
             computes: true,
             reference: Some(Reference::Sequential(results.collect())),
         },
+        policy: None,
         queues: (!dag.queues.is_empty()).then(|| Queues::of_file(&dag.file, &dag.queues)),
         fp64,
         seed: args.seed,

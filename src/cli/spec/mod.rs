@@ -1,7 +1,7 @@
 //! `pdawl spec` and `pdawl graph`: specifications of kernels and of graphs.
 //!
 //! [`described`] reads a specification with the user's symbols and what buffers begin with, for any
-//! command; [`kernel`] and [`dag`] run a kernel and a graph.
+//! command; [`kernel`] and [`dag`] run a kernel and a graph, `starpu` a recorded one.
 
 mod check;
 pub mod dag;
@@ -9,6 +9,7 @@ pub mod described;
 pub mod infer;
 pub mod kernel;
 pub mod show;
+mod starpu;
 
 use clap::Subcommand;
 

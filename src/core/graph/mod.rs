@@ -14,7 +14,7 @@
 //! * [`CommandQueues`] is what a component enqueues on the queues of a device, and
 //!   which command waits for which (definition 4, E_Q).
 //! * [`bottom_levels`] ranks kernels by the time left until the graph's end.
-//! * [`spec`] reads and checks specifications of kernels and graphs.
+//! * [`spec`] reads and checks specifications of kernels and graphs, and recordings of runs.
 
 mod build;
 mod components;

@@ -22,6 +22,9 @@ pub enum MapError {
 
     #[error("h_cpu={on_cpu}: the widest layer has {widest} components")]
     Wide { on_cpu: usize, widest: usize },
+
+    #[error("policy recorded repeats a recorded schedule, and this graph has none; take another")]
+    Unrecorded,
 }
 
 /// The policy.

@@ -15,6 +15,7 @@
 //!   packages made before.
 //! * For command queues: [`auto_fit`] finds the map of the least predicted time, which
 //!   [`AutoFit`] applies to a graph, and [`RoundRobin`] gives devices turns.
+//! * [`Recorded`] repeats a schedule.
 //! * [`NamedPolicy`] is the registry: it makes these from their names, and says what each needs.
 //! * [`Growing`] is any of them for tasks that arrive while others run.
 //! * [`Search`] looks for the best map and queue counts.
@@ -36,6 +37,7 @@ mod named;
 mod partition;
 mod problem;
 mod ready_queue;
+mod recorded;
 mod rehearsal;
 mod round_robin;
 mod search;
@@ -59,6 +61,7 @@ pub use locality::Locality;
 pub use luf::Eviction;
 pub use named::{NamedPolicy, PolicyNameError, PolicyOptions};
 pub use problem::{Datum, DeviceModel, Links, Problem, Task};
+pub use recorded::Recorded;
 pub use rehearsal::rehearse;
 pub use round_robin::{RoundRobin, Turns};
 pub use search::{Configuration, Search, Space};

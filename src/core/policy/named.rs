@@ -47,6 +47,7 @@ enum Base {
     Partition,
     Mhfp,
     Darts,
+    Recorded,
 }
 
 /// Every base with its name, and what it does, for users.
@@ -104,6 +105,9 @@ const BASES: [(&str, Base, &str); 11] = [
     ),
 ];
 
+/// The policy that only recordings have.
+const RECORDING: (&str, Base, &str) = ("recorded", Base::Recorded, "kernels, as they ran");
+
 impl Base {
     /// Whether it can evict by LUF or LRU.
     fn has_eviction(self) -> bool {
@@ -143,7 +147,8 @@ impl FromStr for NamedPolicy {
     fn from_str(text: &str) -> Result<Self, PolicyNameError> {
         let mut words = text.trim().split('+');
         let base = words.next().unwrap_or_default();
-        let Some((name, base, _)) = BASES.into_iter().find(|(name, ..)| *name == base) else {
+        let mut bases = BASES.into_iter().chain([RECORDING]);
+        let Some((name, base, _)) = bases.find(|(name, ..)| *name == base) else {
             return Err(PolicyNameError::Base(base.to_owned()));
         };
         let (mut eviction, mut three_inputs, mut opti) = (None, false, false);
@@ -194,6 +199,7 @@ impl NamedPolicy {
     pub const EAGER: Self = Self::plain(Base::Eager);
     pub const HEFT: Self = Self::plain(Base::Heft);
     pub const LOCALITY: Self = Self::plain(Base::Locality);
+    pub const RECORDED: Self = Self::plain(Base::Recorded);
 
     const fn plain(base: Base) -> Self {
         Self {
@@ -206,8 +212,9 @@ impl NamedPolicy {
 
     /// Its name without variants.
     pub(super) fn base_name(&self) -> &'static str {
-        let mut bases = BASES.iter().filter(|(_, base, _)| *base == self.base);
-        bases.next().map_or("", |(name, ..)| name)
+        let mut bases = BASES.iter().chain([&RECORDING]);
+        let found = bases.find(|(_, base, _)| *base == self.base);
+        found.map_or("", |(name, ..)| name)
     }
 
     /// All policies without variants: their names, and what they do.
@@ -255,7 +262,8 @@ impl NamedPolicy {
     /// The policy for a problem.
     ///
     /// # Errors
-    /// When it takes a map, and a component can run nowhere.
+    /// When it takes a map, and a component can run nowhere; and for the schedule of a recording,
+    /// of which [`Recorded`](super::Recorded) is made.
     pub fn policy(
         &self,
         problem: Problem,
@@ -276,6 +284,7 @@ impl NamedPolicy {
             Base::RoundRobin => Box::new(RoundRobin::new(problem, window)),
             Base::Eager => Box::new(Eager::with_window(problem, window.unwrap_or(1))),
             Base::Heft => Box::new(Heft::new(problem)),
+            Base::Recorded => return Err(MapError::Unrecorded),
             Base::Locality => Box::new(Locality::new(problem, lists.window, seed)),
             Base::Dmdar => Box::new(Dmdar::new(problem, lists)),
             Base::Partition => Box::new(Assigned::by_partition(problem, lists, seed)),

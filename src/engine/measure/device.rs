@@ -101,6 +101,7 @@ pub fn measure(
         completion_latency_ns,
         shares_host_memory: device.shares_host_memory,
         efficiency,
+        seconds: BTreeMap::new(),
         link,
     })
 }

@@ -57,6 +57,7 @@ const FLOPS: Kind = Kind(
     "operations a second, such as 1.43e12 for 1.43 TFLOP/s",
 );
 const DELAY: Kind = Kind(0.0..=1e9, "nanoseconds, such as 13000 for 13 us");
+const SECONDS: Kind = Kind(1e-9..=1e9, "seconds, such as 0.015 for 15 ms");
 
 struct Check<'a> {
     file: &'a str,
@@ -109,6 +110,9 @@ impl Check<'_> {
         self.delay(&key("enqueue_ns"), device.enqueue_ns)?;
         self.delay(&key("completion_latency_ns"), device.completion_latency_ns)?;
         self.efficiency(&device.name, &device.efficiency)?;
+        for (codelet, seconds) in &device.seconds {
+            self.figure(&key(&format!("seconds.{codelet}")), *seconds, SECONDS)?;
+        }
         match (&device.link, device.shares_host_memory) {
             (Some(link), false) => self.link(&device.name, link),
             (None, true) => self.at_most(

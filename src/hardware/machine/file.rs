@@ -148,6 +148,10 @@ pub struct DeviceSpec {
     /// [`efficiency`].
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub efficiency: BTreeMap<String, f64>,
+    /// Seconds of a launch of a codelet, by its whole name, whatever its cost is. Launches of
+    /// others take what their costs say.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub seconds: BTreeMap<String, f64>,
     /// Absent exactly when it shares the host's memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkSpec>,

@@ -176,7 +176,10 @@ pub fn report_tasks(
         let own = ran.last.placements.iter().filter(|of| of.device == index);
         // An empty sum of floats is -0.
         let own = own.fold(0.0, |sum: f64, placed| sum + flops(placed.component));
-        device.share = own / all;
+        // Where operations are not known, the share of the kernels stays.
+        if all > 0.0 {
+            device.share = own / all;
+        }
     }
     report
 }

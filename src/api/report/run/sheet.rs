@@ -2,11 +2,11 @@
 
 use serde::Deserialize;
 
-use super::{Bounds, Details, DevicePart, Lost, Report};
+use super::{Bounds, Details, DevicePart, Lost, Parameters, Report};
 use crate::quantity::{Bytes, Percent, Seconds};
 use crate::report::Schematic;
 use crate::trace::Trace;
-use crate::trace::gantt::{Chart, Happened, Sheet, Table};
+use crate::trace::gantt::{Bound, Chart, Happened, Sheet, Table};
 
 impl Report {
     /// A chart of this run's trace.
@@ -15,18 +15,26 @@ impl Report {
             Details::CoRun(of) => &of.steps[..],
             _ => &[],
         };
+        let mut sheet = Sheet {
+            plans: plans(steps.iter().map(|step| step.moved)),
+            ..sheet(
+                self.seconds,
+                &self.devices,
+                self.bounds.as_ref(),
+                &self.lost,
+            )
+        };
+        if let Parameters::Recording(of) = &self.workload.parameters {
+            sheet.bounds.push(Bound {
+                name: "recorded time",
+                meaning: "What StarPU took in the recorded run.",
+                seconds: of.recorded_seconds,
+            });
+        }
         Chart {
             trace,
             about: self.about(),
-            sheet: Sheet {
-                plans: plans(steps.iter().map(|step| step.moved)),
-                ..sheet(
-                    self.seconds,
-                    &self.devices,
-                    self.bounds.as_ref(),
-                    &self.lost,
-                )
-            },
+            sheet,
         }
     }
 }

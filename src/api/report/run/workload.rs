@@ -36,6 +36,7 @@ pub enum Parameters {
     Dense(DenseParameters),
     TaskSet(TaskSetParameters),
     Tasks(TasksParameters),
+    Recording(RecordingParameters),
 }
 
 /// The parameters of a `stencil`.
@@ -144,6 +145,21 @@ pub struct DagParameters {
     /// Name of the graph's file.
     pub file: String,
     /// Seed of the buffers' initial contents.
+    pub seed: u64,
+}
+
+/// The parameters of `dag --starpu`, the tasks of a recorded run.
+#[derive(Clone, Debug, PartialEq, JsonSchema, Serialize)]
+pub struct RecordingParameters {
+    /// Name of the recording's folder.
+    pub recording: String,
+    /// Number of tasks.
+    pub tasks: usize,
+    /// Operations of all tasks; 0 unless they are recorded of each.
+    pub flops: f64,
+    /// Seconds that the recorded run took, from the first task's begin to the last one's end.
+    pub recorded_seconds: f64,
+    /// Seed of the policy's random choices and of a simulation's noise.
     pub seed: u64,
 }
 
@@ -450,6 +466,7 @@ impl Workload {
             Parameters::Transformer(of) => of.flops,
             Parameters::Dense(of) => of.flops,
             Parameters::TaskSet(of) => of.flops,
+            Parameters::Recording(of) => of.flops,
             Parameters::Tasks(of) => of.flops,
             _ => 0.0,
         }
@@ -511,6 +528,7 @@ impl Parameters {
             }
             Self::Tasks(of) => format!("{name} {}", of.size),
             Self::Dag(dag) => format!("{name} {}", dag.file),
+            Self::Recording(of) => format!("{name} of StarPU's recording {}", of.recording),
             Self::Transformer(_) | Self::TaskSet(_) => name.to_owned(),
         }
     }

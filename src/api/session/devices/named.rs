@@ -52,9 +52,10 @@ impl NamedMachine {
         }
     }
 
-    /// A node of a described cluster, which is simulated whatever machine this is.
+    /// A node of a described cluster or the machine of a recording, which is simulated whatever
+    /// machine this is.
     pub fn node(file: MachineFile) -> Self {
-        let why = format!("{} is a node of a described cluster", file.name);
+        let why = format!("{} is described by a cluster or a recording", file.name);
         Self::of_file(file).simulated(why)
     }
 

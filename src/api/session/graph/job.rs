@@ -14,14 +14,18 @@ use crate::engine::graph::{
     Control, Division, GraphRunError, GraphRuns, Options, PreparedGraph, Repetition, host_bytes,
     least_seconds, times,
 };
+use crate::graph::spec::starpu::Recording;
 use crate::graph::{Components, DatumId, TaskGraph};
-use crate::machine::Device;
 use crate::machine::host::Memory;
+use crate::machine::{Device, MachineFile};
 use crate::matrix::Shared;
-use crate::policy::{MapError, NamedPolicy, Policy, PolicyOptions, Problem, Search, Space, WINDOW};
+use crate::policy::{
+    MapError, NamedPolicy, Policy, PolicyOptions, Problem, Recorded, Search, Space, WINDOW,
+};
 use crate::quantity::Bytes;
 use crate::report::run::graph;
-use crate::report::{Context, Workload};
+use crate::report::run::workload::RecordingParameters;
+use crate::report::{Context, Parameters, Workload};
 use crate::runtime::Runtime;
 use crate::session::elements::copied;
 use crate::session::parts::{self, Chosen, TakingPart};
@@ -62,6 +66,8 @@ pub enum Sample {
     /// A few of them, which are measured.
     Tasks(Arc<TaskGraph>),
     Known(KernelSeconds),
+    /// Nothing: the machine file has all seconds. Devices without run nothing of a codelet.
+    OfMachine,
 }
 
 /// The policy of a run.
@@ -75,6 +81,13 @@ pub enum GraphPolicy {
 pub type MakePolicy = Box<dyn FnOnce(Problem) -> Box<dyn Policy>>;
 
 impl GraphPolicy {
+    /// That of a recorded schedule: by kernel, its device and its place in the order of all.
+    pub fn recorded(schedule: Vec<(usize, usize)>) -> Self {
+        Self::Own(Box::new(|problem| {
+            Box::new(Recorded::new(problem, schedule))
+        }))
+    }
+
     /// Whether it places single kernels.
     fn places_kernels(&self) -> bool {
         match self {
@@ -324,8 +337,13 @@ impl Session {
                     (_, Some((seconds, _))) => seconds,
                     (Sample::Tasks(few), _) => (self.devices)
                         .without_data(|runtime| KernelSeconds::measure(runtime, few, stop))??,
+                    (Sample::OfMachine, _) => KernelSeconds::default(),
                 };
-                let times = seconds.of(&job.graph);
+                let simulation = self.devices.simulation();
+                let times = match (sample, simulation) {
+                    (Sample::OfMachine, Some((file, _))) => of_machine(file, &job.graph, &devices),
+                    _ => seconds.of(&job.graph),
+                };
                 (seconds, Some(times))
             }
             Placed::Components(_) | Placed::Kernels => (KernelSeconds::default(), None),
@@ -349,6 +367,11 @@ impl Session {
         let mut engine = job.engine_options(&options, &components, runtime.devices())?;
         let (graph, memory) = (&job.graph, options.gpu_memory);
         let mut division = Division::new(runtime, graph, Arc::clone(&components), &times, memory)?;
+        if let Placed::Set(Sample::OfMachine) = &job.placed {
+            for (task, seconds) in division.problem.tasks.iter_mut().zip(&times) {
+                task.seconds.clone_from(seconds);
+            }
+        }
         let chosen = match (&options.part, may_choose) {
             (TakingPart::Known(part), _) => Ok(part.clone()),
             (TakingPart::Open, Some(policy)) => {
@@ -503,6 +526,25 @@ impl GraphJob {
         })
     }
 
+    /// The tasks of a recorded run, which is called so.
+    pub fn of_recording(recording: &Recording, name: String, seed: u64) -> Self {
+        let kernels = recording.graph.kernels();
+        let parameters = RecordingParameters {
+            recording: name,
+            tasks: kernels.len(),
+            flops: kernels.iter().map(|kernel| kernel.cost.flops).sum(),
+            recorded_seconds: recording.seconds,
+            seed,
+        };
+        Self {
+            workload: Workload::new("dag", Parameters::Recording(parameters)),
+            graph: Arc::new(recording.graph.clone()),
+            placed: Placed::Set(Sample::OfMachine),
+            computes: false,
+            reference: None,
+        }
+    }
+
     /// The data that it gives back.
     pub fn wanted(&self) -> Vec<DatumId> {
         let data = self.graph.data().iter().enumerate();
@@ -591,6 +633,23 @@ impl GraphJob {
         };
         Ok(division.repeat(runtime, make, engine, &repeats, &mut control)?)
     }
+}
+
+/// The seconds of kernels that a machine file has by their codelets.
+fn of_machine(file: &MachineFile, graph: &TaskGraph, devices: &[Device]) -> KernelTimes {
+    let tables = devices.iter().map(|device| {
+        let spec = file.devices.iter().find(|spec| spec.name == device.name);
+        spec.map(|spec| &spec.seconds)
+    });
+    let tables: Vec<_> = tables.collect();
+    let kernels = graph.kernels().iter().map(|kernel| &*kernel.codelet.name);
+    let of = |codelet: &str| {
+        tables
+            .iter()
+            .map(|of| (*of)?.get(codelet).copied())
+            .collect()
+    };
+    kernels.map(of).collect()
 }
 
 /// The part of a division that is expected to be fastest, or that was in trials, if it is to be

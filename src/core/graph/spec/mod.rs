@@ -10,6 +10,7 @@
 //!   [`mod@infer`] makes a kernel file from a source.
 //! * [`task`] builds the task graph that runs.
 //! * [`fill`] makes the initial contents of buffers.
+//! * [`starpu`] reads recordings of StarPU's runs as graphs.
 //! * [`source`] reads OpenCL C as far as specifications need it.
 //!
 //! docs/specifications.md describes every field. Files are read here, but nothing is
@@ -27,6 +28,7 @@ mod raw;
 mod resolve;
 pub mod scalar;
 pub mod source;
+pub mod starpu;
 pub mod task;
 
 pub use agree::Described;

@@ -51,6 +51,8 @@ pub struct DeviceModel {
     /// Operations a second in double and single precision.
     flops: (Option<f64>, Option<f64>),
     efficiency: BTreeMap<String, f64>,
+    /// Of codelets whose seconds do not follow from their costs.
+    seconds: BTreeMap<String, f64>,
     cores: Option<Cores>,
     link: Option<Link>,
     /// Direct links from it, by the index of the device that they lead to.
@@ -180,6 +182,7 @@ fn pool(
         host_memory: resources.memory,
         flops: (flops, flops.map(|f| 2.0 * f)),
         efficiency: host.efficiency.clone(),
+        seconds: BTreeMap::new(),
         cores: Some(Cores {
             all: cores,
             now: cores,
@@ -241,6 +244,7 @@ fn other(
         host_memory: host.memory,
         flops: (spec.flops_f64, spec.flops_f32),
         efficiency: spec.efficiency.clone(),
+        seconds: spec.seconds.clone(),
         cores: None,
         link,
         peers: BTreeMap::new(),
@@ -316,6 +320,9 @@ impl DeviceModel {
         let mut uses = vec![Use::of(self.memory, bytes), Use::of(self.compute, seconds)];
         if self.device.shares_host_memory {
             uses.push(Use::of(self.host_memory, traffic));
+        }
+        if let Some(seconds) = self.seconds.get(kernel.codelet) {
+            uses = vec![Use::of(self.compute, seconds * noise)];
         }
         Demand {
             engine: self.kernels,

@@ -18,6 +18,7 @@ pub fn write(report: &Report, own: &Dense, out: &mut String) -> fmt::Result {
     let (tasks, tile) = match &report.workload.parameters {
         Parameters::Dense(of) => (of.tasks, Some(of.tile)),
         Parameters::TaskSet(of) => (of.tasks as u64, of.tile.map(u64::from)),
+        Parameters::Recording(of) => (of.tasks as u64, None),
         _ => (0, None),
     };
     let tile = tile.map_or(String::new(), |tile| format!(" on tiles of {tile}"));
@@ -32,6 +33,15 @@ pub fn write(report: &Report, own: &Dense, out: &mut String) -> fmt::Result {
     let (seconds, origin) = (Seconds(report.seconds), origin(report.machine.simulated));
     let spread = spread(&report.runs);
     line(out, "Time", format!("{seconds}{origin}{spread}"))?;
+    if let Parameters::Recording(of) = &report.workload.parameters {
+        let (recorded, part) = (of.recorded_seconds, of.recorded_seconds / report.seconds);
+        let recorded = format!(
+            "{} by StarPU, {} of the time",
+            Seconds(recorded),
+            Percent(part)
+        );
+        line(out, "Recorded", recorded)?;
+    }
     if let Some(least) = own.least_seconds {
         let part = Percent(least / report.seconds);
         line(
