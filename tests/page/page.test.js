@@ -293,6 +293,18 @@ test('runs that were made are shown beside what the simulator says', async () =>
   await files.ended;
 });
 
+test('a recording of StarPU is a case', async () => {
+  await show(`dag --starpu ${resolve('../../datasets/starpu/cholesky')} --policy recorded`);
+  assert.match(await page.textContent('#charts h2'), /StarPU's recording cholesky, recorded on/);
+  assert.ok(Math.abs(await seconds() / 1.322138 - 1) < 0.05);
+  await page.getByRole('button', { name: 'compare the next changes with this run' }).click();
+  await page.getByLabel('policy', { exact: true }).selectOption('locality');
+  await settled();
+  await page.waitForFunction(() => document.querySelectorAll('#charts canvas').length === 2);
+  assert.equal(await seconds(), (await commanded()).seconds);
+  quiet();
+});
+
 /** Numbers from 0 to 1, the same in every run. */
 function random(seed) {
   let state = seed;

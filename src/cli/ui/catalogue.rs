@@ -8,7 +8,7 @@ use pdawl_api::policy::NamedPolicy;
 use serde::Serialize;
 
 use crate::place::Place;
-use crate::place::rules::rule;
+use crate::place::rules::{RECORDING, rule};
 
 /// What the page offers.
 #[derive(Serialize)]
@@ -45,8 +45,13 @@ struct Offered {
     at: Vec<&'static str>,
 }
 
-/// Where the page's runs are.
-const PLACES: [(Place, &str); 2] = [(Place::Simulated, "machine"), (Place::Cluster, "cluster")];
+/// Where the page's runs are: the option that says so, the place, and what rules call the workload
+/// there if not by its name.
+const PLACES: [(&str, Place, Option<&str>); 3] = [
+    ("machine", Place::Simulated, None),
+    ("cluster", Place::Cluster, None),
+    ("starpu", Place::Simulated, Some(RECORDING)),
+];
 
 /// Where an option is offered, if it is.
 fn places(workload: &Command, argument: &Arg) -> Vec<&'static str> {
@@ -63,13 +68,13 @@ fn places(workload: &Command, argument: &Arg) -> Vec<&'static str> {
     let has = |option: &str| {
         (workload.get_arguments()).any(|argument| argument.get_long() == Some(option))
     };
-    let acts = |(place, name): &(Place, &str)| {
-        has(name)
-            && rule(workload.get_name(), name, *place, &[]).is_none()
-            && rule(workload.get_name(), option, *place, &[]).is_none()
+    let acts = |(name, place, called): &&(&str, Place, Option<&str>)| {
+        let called = called.unwrap_or(workload.get_name());
+        let refused = |option| rule(called, option, *place, &[]).is_some();
+        has(name) && !refused(name) && !refused(option)
     };
-    (PLACES.iter().filter(|place| acts(place)))
-        .map(|(_, name)| *name)
+    (PLACES.iter().filter(acts))
+        .map(|(name, ..)| *name)
         .collect()
 }
 
@@ -217,6 +222,12 @@ mod tests {
             assert!(names.contains(&name), "{name}: {names:?}");
         }
         assert!(!names.contains(&"kernel"));
+        let dag = catalogue
+            .workloads
+            .iter()
+            .find(|of| of.name == "dag")
+            .expect("recordings");
+        assert!(dag.options.iter().all(|option| option.at == ["starpu"]));
         let of = |workload: &str, option: &str| {
             let found = catalogue.workloads.iter().find(|of| of.name == workload);
             let mut options = found.expect("a workload").options.iter();
@@ -244,6 +255,7 @@ mod tests {
             "stencil --machine k40 --fault gpu0:slow:2@3",
             "cholesky --machine v100x2,gpu0.speed=2x --policy heft",
             "lu --size 4096 --cluster four",
+            "dag --starpu folder --policy recorded",
         ] {
             assert_eq!(unfit(&words(line)), None, "{line}");
         }

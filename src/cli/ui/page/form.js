@@ -1,10 +1,10 @@
 // @ts-check
 // The controls: of the options that the program offers, and of the machine's figures.
 
-import { ask, offered, parse, words } from './state.js';
+import { PLACES, ask, offered, parse, words } from './state.js';
 
 /** Options that have a place of their own. */
-const APART = ['machine', 'cluster', 'nodes', 'devices', 'policy', 'strategy', 'spread', 'fault', 'noise', 'seed'];
+const APART = [...PLACES, 'nodes', 'devices', 'policy', 'strategy', 'spread', 'fault', 'noise', 'seed'];
 /** What the options of greatest interest are; others are folded. */
 const FIRST = ['size', 'matrix', 'steps', 'heads', 'beta', 'layers', 'set', 'n', 'tile', 'gpu-memory', 'superstep', 'precision'];
 /** Examples of values that are no numbers. */
@@ -80,11 +80,11 @@ export class Form {
     const options = offered(this.catalogue, workload);
     const kept = [...this.run.options].filter(([name]) =>
       ['noise', 'seed', 'devices', 'fault'].includes(name) && options.some(one => one.name === name));
-    const place = options.some(one => one.at.includes(this.run.place)) ? this.run.place : 'machine';
+    const places = options.flatMap(one => one.at), place = places.includes(this.run.place) ? this.run.place : places[0];
     const needed = options.filter(one => one.required).map(one => /** @type {[string, string]} */ (
       [one.name, EXAMPLES[one.name]?.[0] ?? one.choices[0]?.[0] ?? (one.name === 'n' ? '20' : '1')]));
     const other = place !== this.run.place;
-    return { workload, place, name: other ? this.catalogue.machines[0][0] : this.run.name,
+    return { workload, place, name: other ? { machine: this.catalogue.machines[0][0], cluster: this.catalogue.clusters[0]?.[0] }[place] ?? '' : this.run.name,
       changes: other ? new Map() : this.run.changes, options: new Map([...needed, ...kept]) };
   }
 
@@ -167,7 +167,16 @@ export class Form {
 
   /** Machines and clusters. @param {import('./state.js').Offered[]} options */
   place(options) {
-    const { run, catalogue } = this, can = (/** @type {string} */ place) => options.some(one => one.at.includes(place));
+    const { run, catalogue } = this;
+    if (run.place === 'starpu') {
+      const id = `control${++names}`, input = element('input', { id, value: run.name });
+      input.addEventListener('change', () => {
+        this.run = { ...this.run, name: input.value.trim() };
+        this.tell(true);
+      });
+      return [element('div', { className: 'control' }, element('label', { htmlFor: id }, 'folder of a recording by StarPU'), input)];
+    }
+    const can = (/** @type {string} */ place) => options.some(one => one.at.includes(place));
     const all = [...(can('machine') ? catalogue.machines.map(([name, title]) => [`machine ${name}`, title]) : []),
       ...(can('cluster') ? catalogue.clusters.map(([name, title]) => [`cluster ${name}`, title]) : [])];
     return [this.choice('machine or cluster', /** @type {[string, string][]} */ (all), `${run.place} ${run.name}`, value => {

@@ -2,7 +2,7 @@
 // Runs that were made: from files, and one that goes on.
 
 import { button } from './form.js';
-import { ask, offered, parse } from './state.js';
+import { PLACES, ask, offered, parse } from './state.js';
 import { shares, time } from './views.js';
 
 /** @typedef {{name: string, report: any, chart: any}} Made */
@@ -13,7 +13,7 @@ import { shares, time } from './views.js';
 export function simulated(report, catalogue) {
   if (!report?.command) return null;
   const [workload, ...rest] = report.command, run = parse([workload, ...rest], catalogue);
-  const named = rest.some((/** @type {string} */ word) => word === '--machine' || word === '--cluster');
+  const named = rest.some((/** @type {string} */ word) => PLACES.some(place => word === `--${place}`));
   if (!report.machine.simulated) {
     if (!catalogue.machines.some(([name]) => name === report.machine.name)) return null;
     // With a change, even of nothing, this machine is simulated, too.

@@ -43,6 +43,8 @@ async function answer(of, chart, signal) {
   return came;
 }
 
+/** The report that is shown. @type {any} */
+let present = { machine: { devices: [] } };
 /** The run that is asked for, and the one that is to follow it. @type {any} */
 let asked = null;
 let again = false;
@@ -96,7 +98,8 @@ function trouble(why) {
 function shown(of, came, other) {
   part('trouble').hidden = true;
   part('headline').classList.remove('stale');
-  headline(part('headline'), came.report, []);
+  present = came.report;
+  headline(part('headline'), present, []);
   charts.show(other?.chart ? together(came.chart, other.chart) : came.chart);
   part('made').replaceChildren(...(made.length ? [list(made, beside[0] === 'file' ? Number(beside[1]) : -1, given)] : []));
   part('figures').replaceChildren(reasons(came.report, came.chart), ...shares(came.report), ...uses(came.chart));
@@ -131,7 +134,8 @@ function others() {
     for (let count = 1; count < nodes; count *= 2) fewer.push({ name: `${count} node${count > 1 ? 's' : ''}`, run: changed(run, { nodes: String(count) }) });
     return fewer;
   }
-  const devices = String(run.options.get('devices') ?? form.devices().join(',')).split(','), gpus = devices.filter(name => !name.startsWith('host'));
+  /** @type {string[]} */
+  const devices = present.machine.devices.map((/** @type {any} */ one) => one.name), gpus = devices.filter(name => !name.startsWith('host'));
   const parts = devices.length > 1 ? devices.map(name => [name]) : [];
   if (gpus.length > 1 && gpus.length < devices.length) parts.push(gpus);
   // A share for the CPU alone, and faults of others, mean nothing on a part.
@@ -287,7 +291,7 @@ function save(name, kind, text) {
 /** What of the run can be taken along. @param {string[]} of */
 function exported(of) {
   // With a chart, reports also have bounds and how busy devices were, as the page's have.
-  const drawn = changed(run, { gantt: 'run.html' }), command = shell(words(drawn)), lines = python(drawn), present = run;
+  const drawn = changed(run, { gantt: 'run.html' }), command = shell(words(drawn)), lines = python(drawn), { place, name, changes } = run;
   const copy = (/** @type {string} */ label, /** @type {string} */ text) => {
     const made = button('copy', `copy ${label}`, async () => {
       await navigator.clipboard.writeText(text);
@@ -295,7 +299,7 @@ function exported(of) {
     });
     return made;
   };
-  const target = [present.name, ...[...present.changes].map(([key, value]) => `${key}=${value}`)].join(',');
+  const target = [name, ...[...changes].map(([key, value]) => `${key}=${value}`)].join(',');
   const guarded = (/** @type {() => Promise<void>} */ act) => () => act().catch(error => trouble(error.message));
   const beside_ = beside.length ? button('take away the run beside', 'show this run alone', () => {
     beside = [];
@@ -307,7 +311,7 @@ function exported(of) {
   part('export').replaceChildren(element('h2', {}, 'Take it along'),
     element('div', { className: 'row' }, beside_,
       button('chart as SVG', 'download the chart as SVG', guarded(async () => save('chart.svg', 'image/svg+xml', await ask('drawing', { words: of })))),
-      ...(present.place === 'machine' ? [button('machine as a file', 'download the machine file', guarded(async () => save('machine.toml', 'text/plain', (await ask('machine', target)).toml)))] : []),
+      ...(place === 'machine' ? [button('machine as a file', 'download the machine file', guarded(async () => save('machine.toml', 'text/plain', (await ask('machine', target)).toml)))] : []),
       copy('the link', location.href)),
     element('div', { className: 'row' }, 'In a shell', copy('the command', command)), element('pre', { id: 'command' }, command),
     element('div', { className: 'row' }, 'In Python', copy('the lines', lines)), element('pre', { id: 'python' }, lines));

@@ -12,6 +12,8 @@
 /** @typedef {{version: string, workloads: Workload[], machines: [string, string][],
  *   clusters: [string, string, number][]}} Catalogue */
 
+/** The options that say where a run is. */
+export const PLACES = ['machine', 'cluster', 'starpu'];
 export const FIRST = ['cholesky', '--machine', 'v100x2', '--size', '8192'];
 
 /** The words of a run. @param {Run} run @returns {string[]} */
@@ -36,8 +38,8 @@ export function parse(given, catalogue) {
     const [, name, inline] = /^--([^=]+)(?:=(.*))?$/s.exec(rest[i]) ?? [, rest[i], undefined];
     const option = options.find(one => one.name === name);
     const value = inline ?? (option && option.value === null ? true : rest[++i] ?? '');
-    if (name === 'machine' || name === 'cluster') {
-      const [base, ...changes] = String(value).split(',');
+    if (PLACES.includes(String(name))) {
+      const [base, ...changes] = name === 'machine' ? String(value).split(',') : [String(value)];
       Object.assign(run, { place: name, name: base });
       for (const change of changes) {
         const at = change.indexOf('=');
@@ -49,7 +51,7 @@ export function parse(given, catalogue) {
       run.options.set(String(name), value);
     }
   }
-  if (!run.name) Object.assign(run, { place: 'machine', name: FIRST[2] });
+  if (!run.name && run.place === 'machine') Object.assign(run, { place: 'machine', name: FIRST[2] });
   return run;
 }
 
