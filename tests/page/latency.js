@@ -10,7 +10,8 @@ import { chromium } from 'playwright-core';
 const PROGRAM = resolve(process.env.PDAWL ?? '../../target/release/pdawl');
 const BROWSER = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
 const REPEATS = Number(process.env.REPEATS ?? 40);
-const POLICIES = ['adaptive', 'auto-fit', 'eager', 'heft', 'locality', 'dmdar', 'darts+luf'];
+// Those that place kernels one by one.
+const POLICIES = ['eager', 'heft', 'locality', 'dmdar', 'partition', 'mhfp', 'darts'];
 
 const server = spawn(PROGRAM, ['ui', '--no-open', '--format', 'json'], { stdio: ['ignore', 'pipe', 'inherit'] });
 let text = '';

@@ -120,6 +120,8 @@ impl Runs {
             command.arg("--gantt").arg(chart);
         }
         command.stdin(Stdio::null());
+        // A run is short: it asks the system for memory rarely, which saves 5 % (glibc).
+        command.env("MALLOC_TOP_PAD_", (128 << 20).to_string());
         command.stdout(File::create(&out).map_err(unable)?);
         command.stderr(File::create(&err).map_err(unable)?);
         let child = command.spawn().map_err(unable)?;
