@@ -152,8 +152,9 @@ fn what_a_page_may_not_have_is_refused_in_words() {
         ("stencil --machine k40 --size many", "--size"),
         (
             "tasks --set matmul2d --n 1000 --machine v100x2",
-            "fewer tasks",
+            "larger tiles or a smaller size",
         ),
+        ("matmul --size 200000 --machine v100x4", "fewer tasks"),
     ] {
         let (status, answer) = served.run(line);
         let said = answer["error"].as_str().unwrap_or_default();
@@ -228,7 +229,9 @@ fn a_thousand_random_requests_harm_nothing() {
 #[test]
 fn a_reader_that_goes_ends_its_run_and_ctrl_c_all() {
     let mut served = Served::start();
-    let asked = json!({ "words": "tasks --set matmul2d --n 1000 --machine v100x2".split(' ').collect::<Vec<_>>() }).to_string();
+    let asked =
+        json!({ "words": "matmul --size 200000 --machine v100x4".split(' ').collect::<Vec<_>>() })
+            .to_string();
     let head = format!(
         "POST {}run HTTP/1.1\r\nHost: {}\r\nContent-Length: {}\r\n\r\n",
         served.root,

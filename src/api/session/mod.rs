@@ -44,6 +44,7 @@ use crate::machine::Device;
 use crate::report::{Context, Workload};
 use crate::runtime::Runtime;
 
+pub use crate::engine::StepRecord;
 pub use crate::runtime::cuda::GpuBytes;
 pub use crate::runtime::select::{GpuRuntime, Libraries, choose_gpu_runtime, choose_libraries};
 pub use crate::workload::cluster::Sorted;

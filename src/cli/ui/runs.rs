@@ -2,15 +2,14 @@
 //! bounded, and it ends with its reader.
 
 use std::fs::{self, File};
+use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
 use std::process::{Child, Stdio};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crossbeam_channel::{Receiver, Sender, bounded};
 use pdawl_api::executable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, prlimit};
@@ -18,18 +17,17 @@ use tempfile::TempDir;
 
 use super::http::Connection;
 
-/// How long a run may take, and how many bytes it may have.
+/// How long a run may take, and how many bytes it may have: the program itself refuses graphs of
+/// more tasks than fit.
 pub const SECONDS: u64 = 10;
-const BYTES: u64 = 4 << 30;
+const BYTES: u64 = 2 << 30;
 /// How often a wait looks whether its reader is there.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Places for runs, as many as the machine has cores.
 pub struct Runs {
-    free: Mutex<usize>,
-    freed: Condvar,
+    free: (Sender<()>, Receiver<()>),
     folder: TempDir,
-    next: AtomicU64,
 }
 
 /// Why a run has no result.
@@ -46,52 +44,18 @@ pub struct Ran {
     pub chart: Option<Vec<u8>>,
 }
 
-/// A place that a run has.
-struct Place<'a>(&'a Runs);
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        *self.0.free.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.0.freed.notify_one();
-    }
-}
-
-/// Files that go when the run has been answered.
-struct Scratch(Vec<PathBuf>);
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        for path in &self.0 {
-            // Those of a run that failed are not there.
-            let _ = fs::remove_file(path);
-        }
-    }
-}
-
 impl Runs {
     /// # Errors
     /// When there is no place for temporary files.
-    pub fn new() -> std::io::Result<Self> {
+    pub fn new() -> io::Result<Self> {
         let cores = thread::available_parallelism().map_or(2, usize::from);
-        Ok(Self {
-            free: Mutex::new(cores),
-            freed: Condvar::new(),
-            folder: tempfile::tempdir()?,
-            next: AtomicU64::new(0),
-        })
-    }
-
-    fn place(&self, client: &Connection) -> Result<Place<'_>, RunError> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        while *free == 0 {
-            if client.is_over() {
-                return Err(RunError::Left);
-            }
-            let waited = self.freed.wait_timeout(free, LOOK);
-            free = waited.unwrap_or_else(PoisonError::into_inner).0;
+        let free = bounded(cores);
+        for _ in 0..cores {
+            // It has room for all.
+            let _ = free.0.send(());
         }
-        *free -= 1;
-        Ok(Place(self))
+        let folder = tempfile::tempdir()?;
+        Ok(Self { free, folder })
     }
 
     /// Runs `pdawl run` with these words, and draws a chart of this format.
@@ -104,17 +68,30 @@ impl Runs {
         ending: Option<&str>,
         client: &Connection,
     ) -> Result<Ran, RunError> {
-        let unable = |error: std::io::Error| {
-            RunError::Refused(format!("the run cannot be started: {error}"))
-        };
-        let place = self.place(client)?;
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let path = |ending: &str| self.folder.path().join(format!("{number}.{ending}"));
-        let (out, err) = (path("out"), path("err"));
-        let chart = ending.map(path);
-        let scratch = [Some(out.clone()), Some(err.clone()), chart.clone()];
-        let scratch = Scratch(scratch.into_iter().flatten().collect());
-        let mut command = executable::again().map_err(unable)?;
+        let unable =
+            |error: io::Error| RunError::Refused(format!("the run cannot be started: {error}"));
+        while self.free.1.recv_timeout(LOOK).is_err() {
+            if client.is_over() {
+                return Err(RunError::Left);
+            }
+        }
+        let ran = self.placed(words, ending, client);
+        // It has room for all.
+        let _ = self.free.0.send(());
+        ran.map_err(unable)?
+    }
+
+    /// Runs it at once. The outer error is that of its files.
+    fn placed(
+        &self,
+        words: &[String],
+        ending: Option<&str>,
+        client: &Connection,
+    ) -> io::Result<Result<Ran, RunError>> {
+        let folder = tempfile::tempdir_in(&self.folder)?;
+        let path = |name: &str| folder.path().join(name);
+        let chart = ending.map(|ending| path(&format!("chart.{ending}")));
+        let mut command = executable::again()?;
         command.arg("run").args(words).args(["--format", "json"]);
         if let Some(chart) = &chart {
             command.arg("--gantt").arg(chart);
@@ -122,25 +99,23 @@ impl Runs {
         command.stdin(Stdio::null());
         // A run is short: it asks the system for memory rarely, which saves 5 % (glibc).
         command.env("MALLOC_TOP_PAD_", (128 << 20).to_string());
-        command.stdout(File::create(&out).map_err(unable)?);
-        command.stderr(File::create(&err).map_err(unable)?);
-        let child = command.spawn().map_err(unable)?;
-        let ended = attend(child, client);
-        drop(place);
-        ended?.map_err(RunError::Refused).map_err(|refused| {
-            let said = fs::read_to_string(&err).unwrap_or_default();
-            let said = said.trim().trim_start_matches("pdawl: ");
-            match said.is_empty() {
-                true => refused,
-                false => RunError::Refused(said.to_owned()),
+        command.stdout(File::create(path("out"))?);
+        command.stderr(File::create(path("err"))?);
+        Ok(match attend(command.spawn()?, client) {
+            Ok(Ok(())) => Ok(Ran {
+                report: fs::read(path("out"))?,
+                chart: chart.map(fs::read).transpose()?,
+            }),
+            Ok(Err(why)) => {
+                let said = fs::read_to_string(path("err")).unwrap_or_default();
+                let said = said.trim().trim_start_matches("pdawl: ");
+                Err(RunError::Refused(match said.is_empty() {
+                    true => why,
+                    false => said.to_owned(),
+                }))
             }
-        })?;
-        let ran = Ran {
-            report: fs::read(&out).map_err(unable)?,
-            chart: chart.map(fs::read).transpose().map_err(unable)?,
-        };
-        drop(scratch);
-        Ok(ran)
+            Err(error) => Err(error),
+        })
     }
 }
 

@@ -1,9 +1,9 @@
 //! The server of the page: who gets an answer, and which.
 
-use std::fmt::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
@@ -37,45 +37,24 @@ pub struct Server {
     runs: Runs,
     /// Runs that were made, as JSON.
     files: Vec<u8>,
-    clients: AtomicUsize,
+    /// Shared with the thread of each client.
+    clients: Arc<()>,
     stop: &'static AtomicBool,
 }
 
 /// Clients at once, at most: a browser has six for a page.
 const CLIENTS: usize = 64;
 
-/// A client's place among these.
-struct Place<'a>(&'a AtomicUsize);
-
-impl<'a> Place<'a> {
-    fn of(clients: &'a AtomicUsize) -> Option<Self> {
-        let place = Self(clients);
-        (clients.fetch_add(1, Ordering::Relaxed) < CLIENTS).then_some(place)
-    }
-}
-
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// 128 random bits.
 fn token() -> Result<String, Failure> {
-    let mut bytes = [0_u8; 16];
-    let got = rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty());
-    if got != Ok(bytes.len()) {
-        return Err(Failure::failed(
+    let mut bytes = [0; 16];
+    match rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()) {
+        Ok(16) => Ok(format!("{:032x}", u128::from_ne_bytes(bytes))),
+        _ => Err(Failure::failed(
             "the system gives no random numbers",
             "the same on another system",
-        ));
+        )),
     }
-    let digits = |mut text: String, byte: u8| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    };
-    Ok(bytes.into_iter().fold(String::new(), digits))
 }
 
 /// Opens the address in a browser, if there is one; it is printed anyway.
@@ -117,7 +96,7 @@ impl Server {
             hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
             runs: Runs::new().map_err(unable)?,
             files,
-            clients: AtomicUsize::new(0),
+            clients: Arc::default(),
             stop,
         };
         Ok((listener, server))
@@ -132,14 +111,14 @@ impl Server {
                     thread::sleep(Duration::from_millis(50));
                     continue;
                 };
-                // Without a place or a thread, this client finds its connection closed.
-                let Some(place) = Place::of(&self.clients) else {
-                    continue;
-                };
-                let _ = thread::Builder::new().spawn_scoped(scope, || {
-                    self.serve(stream);
-                    drop(place);
-                });
+                let client = Arc::clone(&self.clients);
+                if Arc::strong_count(&client) <= CLIENTS {
+                    // Without a thread, this client finds its connection closed.
+                    let _ = thread::Builder::new().spawn_scoped(scope, || {
+                        self.serve(stream);
+                        drop(client);
+                    });
+                }
             }
         });
     }

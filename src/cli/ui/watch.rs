@@ -4,8 +4,8 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
 use indicatif::ProgressBar;
-use pdawl_api::engine::StepRecord;
 use pdawl_api::report::{Printed, Report};
+use pdawl_api::session::StepRecord;
 use pdawl_api::trace::{Trace, gantt};
 use serde::Serialize;
 

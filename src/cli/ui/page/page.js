@@ -118,7 +118,7 @@ function together(one, two) {
     const free = COLOURS.find(colour => palette.every(known => known.colour !== colour)) ?? of.colour;
     return palette.push({ ...of, colour: free }) - 1;
   });
-  const colour = (/** @type {string[]} */ [swatch, own, name]) => [swatch, palette.find(known => known.name === name)?.colour ?? own, name];
+  const colour = (/** @type {any} */ item) => ({ ...item, colour: palette.find(known => known.name === item.words)?.colour ?? item.colour });
   const moved = two.charts.map((/** @type {any} */ chart) => ({ ...chart, legend: chart.legend.map(colour), title: `${beside[0] === 'file' ? 'made' : 'beside'}: ${chart.title}`,
     rows: chart.rows.map((/** @type {any} */ row) => ({ ...row, entry: row.entry.map((/** @type {number} */ at) => entry[at]),
       several: Object.fromEntries(Object.entries(row.several).map(([at, parts]) => [at, parts.map((/** @type {number[]} */ [of, ...rest]) => [entry[of], ...rest])])) })) }));

@@ -83,10 +83,10 @@ class Charts {
       section.picked = null;
       section.title.textContent = chart.title;
       section.subtitle.textContent = chart.subtitle;
-      section.legend.replaceChildren(...chart.legend.map((/** @type {string[]} */ item) => {
-        const swatch = element('i', { className: item[0], ariaHidden: 'true' });
-        swatch.style.setProperty('--colour', themed(item[1]));
-        return element('li', {}, swatch, item[2]);
+      section.legend.replaceChildren(...chart.legend.map((/** @type {any} */ item) => {
+        const swatch = element('i', { className: item.swatch, ariaHidden: 'true' });
+        swatch.style.setProperty('--colour', themed(item.colour));
+        return element('li', {}, swatch, item.words);
       }));
       section.canvas.ariaLabel = `${chart.title}: ${chart.subtitle}. ${HELP}`;
       const cells = (/** @type {string[]} */ line, /** @type {string} */ name) =>
@@ -236,7 +236,7 @@ class Charts {
     context.setLineDash([3, 3]);
     stroke(STEP, 1, steps.map((/** @type {number} */ at) => [at, top, at, top + chart.height]));
     context.setLineDash([]);
-    for (const [step] of chart.plans) {
+    for (const { step } of chart.plans) {
       if (chart.steps[step]) {
         const at = x(chart.steps[step][0]);
         stroke(PLAN, 3, [[at, top, at, top + 8]]);
@@ -361,9 +361,9 @@ class Charts {
     if (mark) return { words: `${mark.words}\n${mark.meaning}` };
     const strip = chart.strips.find(within);
     if (strip) return { words: `${strip.device}: ${strip.label} ${strip.meaning}` };
-    const plan = y >= 0 && y < 10 && chart.plans.find((/** @type {any} */ [step]) =>
+    const plan = y >= 0 && y < 10 && chart.plans.find((/** @type {any} */ { step }) =>
       chart.steps[step] && Math.abs(this.x(chart.steps[step][0]) - px) < 3);
-    if (plan) return { words: `step ${plan[0]}: ${plan[1]}` };
+    if (plan) return { words: `step ${plan.step}: ${plan.what}` };
     const row = chart.rows.find(within);
     if (!row || px < this.left) return null;
     const near = (/** @type {number} */ i) => {

@@ -9,10 +9,10 @@ use serde::Serialize;
 
 use super::labels::{Mark, subtitle};
 use super::layout::{BAR, BOTTOM, COPY, LINE, ROW, Window};
-use super::legend::{Palette, PaletteEntry};
+use super::legend::{Legend, Palette, PaletteEntry};
 use super::rows::{Row, flows};
 use super::svg::Frame;
-use super::{Chart, Table};
+use super::{Chart, Happened, Table};
 use crate::runtime::CommandKind;
 use crate::time::Nanos;
 use crate::trace::{Span, Trace};
@@ -26,34 +26,30 @@ const THINNEST: f64 = 0.05;
 /// # Errors
 /// Those of the writer.
 pub fn write(charts: &[Chart], out: impl Write) -> io::Result<()> {
-    Ok(serde_json::to_writer(out, &Drawn::of(charts))?)
+    let palette = Palette::of(charts.iter().map(|chart| chart.trace));
+    let frames = Frame::all(charts, &palette, THINNEST);
+    let drawn = Drawn {
+        heights: [ROW, BAR, COPY, LINE, BOTTOM],
+        palette: &palette.entries,
+        charts: (frames.iter())
+            .map(|frame| DrawnChart::of(frame, &frames))
+            .collect(),
+    };
+    Ok(serde_json::to_writer(out, &drawn)?)
 }
 
 /// Charts on one time axis.
 #[derive(Serialize)]
-pub(super) struct Drawn {
+struct Drawn<'a> {
     /// Heights of a row, of the bars of kernels and of copies, of a line of text, and of what is
     /// below a plot.
     heights: [u64; 5],
-    palette: Vec<PaletteEntry>,
-    charts: Vec<DrawnChart>,
-}
-
-impl Drawn {
-    pub fn of(charts: &[Chart]) -> Self {
-        let palette = Palette::of(charts.iter().map(|chart| chart.trace));
-        let frames = Frame::all(charts, &palette, THINNEST);
-        let charts = frames.iter().map(|frame| DrawnChart::of(frame, &frames));
-        Self {
-            heights: [ROW, BAR, COPY, LINE, BOTTOM],
-            charts: charts.collect(),
-            palette: palette.entries,
-        }
-    }
+    palette: &'a [PaletteEntry],
+    charts: Vec<DrawnChart<'a>>,
 }
 
 #[derive(Serialize)]
-struct DrawnChart {
+struct DrawnChart<'a> {
     title: String,
     subtitle: String,
     /// What is shown before the run's begin, and after it.
@@ -70,13 +66,12 @@ struct DrawnChart {
     steps: Vec<[i64; 2]>,
     /// Time and row of the end of a command, and of the start of one that waited for it.
     flows: Vec<(i64, usize, i64, usize)>,
-    marks: Vec<Mark>,
-    /// Steps that begin with another plan, and what it is.
-    plans: Vec<(u32, String)>,
-    /// Swatches, colours and words.
-    legend: Vec<(&'static str, &'static str, String)>,
-    table: Option<Table>,
-    notes: Vec<String>,
+    marks: &'a [Mark],
+    /// Steps that begin with another plan.
+    plans: &'a [Happened],
+    legend: &'a Legend,
+    table: &'a Option<Table>,
+    notes: &'a [String],
 }
 
 /// What a device has of its memory and takes of its links.
@@ -172,8 +167,8 @@ struct DrawnStrip {
     busy: Vec<u16>,
 }
 
-impl DrawnChart {
-    fn of(frame: &Frame, all: &[Frame]) -> Self {
+impl<'a> DrawnChart<'a> {
+    fn of(frame: &'a Frame, all: &[Frame]) -> Self {
         let (trace, sheet) = (frame.chart.trace, &frame.chart.sheet);
         let window = &frame.window;
         let since = |at: Nanos| at as i64 - window.run.start as i64;
@@ -201,13 +196,11 @@ impl DrawnChart {
             flows: (flows(trace, &frame.rows).into_iter())
                 .map(|(ended, from, started, to)| (since(ended), from, since(started), to))
                 .collect(),
-            marks: frame.marks.clone(),
-            plans: (sheet.plans.iter())
-                .map(|plan| (plan.step, plan.what.clone()))
-                .collect(),
-            legend: frame.legend.items(),
-            table: sheet.table.clone(),
-            notes: sheet.notes.clone(),
+            marks: &frame.marks,
+            plans: &sheet.plans,
+            legend: &frame.legend,
+            table: &sheet.table,
+            notes: &sheet.notes,
         }
     }
 }

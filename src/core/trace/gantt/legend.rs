@@ -20,42 +20,47 @@ const WORDS: f64 = 300.0;
 const BEFORE_WORDS: f64 = 18.0;
 
 /// An entry: what it looks like, and what that means.
+#[derive(Serialize)]
 struct Item {
     swatch: Swatch,
+    colour: &'static str,
     words: String,
 }
 
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "lowercase")]
 enum Swatch {
-    Bar(&'static str),
-    Thin(&'static str),
+    Bar,
+    Thin,
     Dashed,
 }
 
-impl Swatch {
-    /// In 12 x 12 pixels.
+impl Item {
+    /// Draws its swatch in 12 x 12 pixels.
     fn draw(&self, x: f64, y: u64, out: &mut impl Write) -> io::Result<()> {
-        let x = Pixels(x);
-        match self {
-            Self::Bar(colour) => write!(
+        let (left, colour) = (Pixels(x), self.colour);
+        match self.swatch {
+            Swatch::Bar => write!(
                 out,
-                "<rect x=\"{x}\" y=\"{y}\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{colour}\"/>"
+                "<rect x=\"{left}\" y=\"{y}\" width=\"12\" height=\"12\" rx=\"2\" fill=\"{colour}\"/>"
             ),
-            Self::Thin(colour) => write!(
+            Swatch::Thin => write!(
                 out,
-                "<rect x=\"{x}\" y=\"{}\" width=\"12\" height=\"6\" rx=\"1\" fill=\"{colour}\"/>",
+                "<rect x=\"{left}\" y=\"{}\" width=\"12\" height=\"6\" rx=\"1\" fill=\"{colour}\"/>",
                 y + 3
             ),
-            Self::Dashed => write!(
+            Swatch::Dashed => write!(
                 out,
-                "<path d=\"M{} {y}v12\" stroke=\"{STEP}\" \
+                "<path d=\"M{} {y}v12\" stroke=\"{colour}\" \
                  stroke-width=\"2\" stroke-dasharray=\"3 1.5\"/>",
-                Pixels(x.0 + 6.0)
+                Pixels(x + 6.0)
             ),
         }
     }
 }
 
 /// The legend of a chart.
+#[derive(Serialize)]
 pub struct Legend(Vec<Item>);
 
 impl Legend {
@@ -71,18 +76,19 @@ impl Legend {
         }
         let entries = palette.entries.iter().zip(used);
         let shown: Vec<_> = entries.filter(|(_, used)| *used).map(|(e, _)| e).collect();
-        let item = |swatch, words: &str| Item {
+        let item = |swatch, colour, words: &str| Item {
             swatch,
+            colour,
             words: shortened(words, FONT, WORDS),
         };
         let kernels = shown.iter().filter(|entry| entry.kernels);
-        let kernels = kernels.map(|entry| item(Swatch::Bar(entry.colour), &entry.name));
+        let kernels = kernels.map(|entry| item(Swatch::Bar, entry.colour, &entry.name));
         let copies = shown.iter().filter(|entry| !entry.kernels);
-        let copies = copies.map(|entry| item(Swatch::Thin(entry.colour), &entry.name));
+        let copies = copies.map(|entry| item(Swatch::Thin, entry.colour, &entry.name));
         let mut items: Vec<Item> = kernels.chain(copies).collect();
         if !items.is_empty() {
             let busy = svg::COLOURS.into_iter();
-            items.extend(busy.map(|(colour, words)| item(Swatch::Bar(colour), words)));
+            items.extend(busy.map(|(colour, words)| item(Swatch::Bar, colour, words)));
         }
         if trace.steps.len() > 1 {
             // Tasks of a cluster may begin before earlier ones end.
@@ -91,10 +97,10 @@ impl Legend {
                 true => "barrier: a step begins",
                 false => "a step begins",
             };
-            items.push(item(Swatch::Dashed, words));
+            items.push(item(Swatch::Dashed, STEP, words));
         }
         if !chart.sheet.plans.is_empty() {
-            items.push(item(Swatch::Bar(PLAN), "another plan: units move"));
+            items.push(item(Swatch::Bar, PLAN, "another plan: units move"));
         }
         Self(items)
     }
@@ -124,7 +130,7 @@ impl Legend {
     pub fn draw(&self, width: u64, top: u64, out: &mut impl Write) -> io::Result<()> {
         for (item, x, line) in self.placed(width) {
             let y = top + line * LINE;
-            item.swatch.draw(x, y, out)?;
+            item.draw(x, y, out)?;
             writeln!(
                 out,
                 "<text x=\"{}\" y=\"{}\">{}</text>",
@@ -134,19 +140,6 @@ impl Legend {
             )?;
         }
         Ok(())
-    }
-
-    /// Each item's swatch, colour and words.
-    pub fn items(&self) -> Vec<(&'static str, &'static str, String)> {
-        let item = |item: &Item| {
-            let (swatch, colour) = match item.swatch {
-                Swatch::Bar(colour) => ("bar", colour),
-                Swatch::Thin(colour) => ("thin", colour),
-                Swatch::Dashed => ("dashed", STEP),
-            };
-            (swatch, colour, item.words.clone())
-        };
-        self.0.iter().map(item).collect()
     }
 }
 

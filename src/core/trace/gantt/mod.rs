@@ -25,6 +25,8 @@ pub use table::Table;
 
 use std::fmt;
 
+use serde::Serialize;
+
 use super::{About, Trace};
 
 /// A run to draw.
@@ -51,7 +53,7 @@ pub struct Sheet {
 }
 
 /// What happened at the begin of a step.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Happened {
     pub step: u32,
     pub what: String,

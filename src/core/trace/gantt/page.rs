@@ -3,7 +3,6 @@
 
 use std::io::{self, Write};
 
-use super::data::Drawn;
 use super::{Chart, Escaped};
 
 /// The style of charts in a page, and the script that draws them from what [`write_data`] writes.
@@ -28,8 +27,13 @@ pub fn write(charts: &[Chart], out: impl Write) -> io::Result<()> {
         Escaped(&titles.join("; "))
     )?;
     // A script's text ends at the first `</script`, even within a string.
-    let data = serde_json::to_string(&Drawn::of(charts))?;
-    out.write_all(data.replace('<', "\\u003c").as_bytes())?;
+    let mut data = Vec::new();
+    super::write_data(charts, &mut data)?;
+    write!(
+        out,
+        "{}",
+        String::from_utf8_lossy(&data).replace('<', "\\u003c")
+    )?;
     writeln!(out, ");\n</script>\n</body>\n</html>")?;
     out.flush()
 }
