@@ -69,6 +69,22 @@ for (const [name, line, label] of moves) {
   say(`${name}: from a slider to the picture`, times);
 }
 
+// Frames of a chart of many commands, while it is zoomed and moved.
+await page.goto(`${address}#run=${'tasks --machine v100x4 --set matmul2d --n 170 --gpu-memory 250MiB --policy eager'.split(' ').join('+')}`);
+await page.waitForFunction(() => document.body.dataset.shown?.includes('170'), undefined, { timeout: 60000 });
+const [frames, commands] = await page.evaluate(async () => {
+  const canvas = document.querySelector('canvas'), times = [];
+  for (let i = 0; i < 60; i++) {
+    canvas.dispatchEvent(new WheelEvent('wheel', { deltaY: i < 30 ? -100 : 100, ctrlKey: true, cancelable: true }));
+    const began = performance.now();
+    // The next frame draws, and the one after it has come when that is done.
+    await new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)));
+    times.push((performance.now() - began) / 2);
+  }
+  return [times, document.querySelector('#charts p').textContent];
+});
+say(`a frame of ${commands}`, frames);
+
 // Seven policies beside one another, of Cholesky's 40 x 40 tiles.
 const seven = [];
 for (let i = 0; i < 5; i++) {

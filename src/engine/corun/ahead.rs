@@ -157,8 +157,7 @@ impl RunState<'_, '_> {
         self.balancer.step_ended(&report);
         let own = [self.engine_seconds(), self.submit_seconds()];
         let record = jobs::record(&frame, &report, &jobs, &mine, own);
-        self.outcome.steps.push(record);
-        self.outcome.trace.steps.push((frame.began, frame.ended));
+        self.add_step(record, &frame);
         self.keep(&mine);
         self.barrier = frame.ended;
     }

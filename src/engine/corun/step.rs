@@ -11,6 +11,7 @@ use super::layout::{Pool, length};
 use super::run::RunState;
 use super::{CHUNK, CorunError, HELD};
 use crate::balance::{ChunkDone, Next, StepState};
+use crate::outcome::StepRecord;
 use crate::time::Nanos;
 
 /// How a step, or several at once, ended.
@@ -405,15 +406,20 @@ impl RunState<'_, '_> {
         if ended.spoiled && record.devices.iter().all(|device| device.units == 0) {
             self.lost_seconds += record.seconds;
         } else {
-            if let Some(each_step) = self.options.each_step {
-                each_step(&record);
-            }
-            self.outcome.steps.push(record);
-            self.outcome.trace.steps.push((frame.began, frame.ended));
+            self.add_step(record, &frame);
         }
         self.keep(&log.spans);
         // It keeps its allocations for the steps to come.
         self.context.jobs.last = log;
+    }
+
+    /// A step has ended.
+    pub(super) fn add_step(&mut self, record: StepRecord, frame: &Frame) {
+        if let Some(each_step) = self.options.each_step {
+            each_step(&record);
+        }
+        self.outcome.steps.push(record);
+        self.outcome.trace.steps.push((frame.began, frame.ended));
     }
 }
 

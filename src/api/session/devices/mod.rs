@@ -136,8 +136,10 @@ impl OpenDevices {
             RealDevices::open(options.list.as_deref(), options.fp64, options.arrays_on)?;
         let devices = real.runtime().devices();
         let mut times = KeptTimes::of(devices, kept, fresh, &mut notes);
+        let mut name = name;
         if devices.iter().any(|device| !device.shares_host_memory) {
             let of_file = named.clone().or_else(NamedMachine::here);
+            name = name.or_else(|| Some(of_file.as_ref()?.file.name.clone()));
             // A file of another runtime's devices says nothing of these.
             let ways = of_file.map(|named| Ways::from(&named.file));
             let ways = ways.filter(|ways| ways.has_all(devices));

@@ -249,7 +249,8 @@ export class Form {
       return element('div', {}, summary, ...(there.checked ? [factor(`${name}.speed`, 'speed'),
         ...(spec?.link ? [factor(`${name}.link`, 'link')] : []), factor(`${name}.memory`, 'memory')] : []));
     });
-    return [cores, factor('host.speed', 'host speed'), ...devices, this.everyFigure(set)];
+    const peers = machine.peer?.length ? [factor('peers.bandwidth', 'links between devices')] : [];
+    return [cores, factor('host.speed', 'host speed'), ...devices, ...peers, this.everyFigure(set)];
   }
 
   /** All figures of the file, by their keys. @param {(key: string, value: string | null, redraw?: boolean) => void} set */

@@ -77,7 +77,6 @@ async function show() {
     if (!(error instanceof DOMException)) trouble(/** @type {Error} */ (error).message);
   } finally {
     clearTimeout(busy);
-    part('charts').classList.remove('stale');
     asked = null;
   }
   if (again) {
@@ -90,14 +89,14 @@ async function show() {
 function trouble(why) {
   part('trouble').hidden = false;
   part('trouble').textContent = why;
-  part('headline').classList.add('stale');
+  for (const id of ['headline', 'charts']) part(id).classList.add('stale');
   document.body.dataset.shown = JSON.stringify(words(run));
 }
 
 /** @param {string[]} of @param {any} came @param {any} other */
 function shown(of, came, other) {
   part('trouble').hidden = true;
-  part('headline').classList.remove('stale');
+  for (const id of ['headline', 'charts']) part(id).classList.remove('stale');
   present = came.report;
   headline(part('headline'), present, []);
   charts.show(other?.chart ? together(came.chart, other.chart) : came.chart);
