@@ -96,7 +96,7 @@ def predict(
 def run(workload: str, **options: Value) -> Report:
     """Runs a workload in a process of its own. Options are those of `pdawl run`, of which a list
     gives one several times: `run("cholesky", size=8192, machine="v100x2", policy="heft",
-    fault=["gpu0:slow:2@5ms"])`."""
+    fault=["gpu0:slow:2@0.005s"])`."""
     return _run(["run", workload], options, again=True)
 
 

@@ -105,7 +105,7 @@ def test_a_misspelt_option_is_found(tmp_path):
 
 
 def test_a_run_has_the_report_of_the_program():
-    faults = ["gpu0:slow:2@3ms", "gpu1:lost@5ms"]
+    faults = ["gpu0:slow:2@0.001s", "gpu1:lost@0.002s"]
     report = pdawl.run("cholesky", size=4096, machine="v100x2,gpu0.speed=2x", fault=faults)
     assert report["machine"]["name"] == "v100x2,gpu0.speed=2x" and report["lost"]
     assert report["devices"][1]["share"] > 0

@@ -122,7 +122,7 @@ test('devices are taken out and added, and faults given', async () => {
   await settled();
   await page.getByLabel('device', { exact: true }).selectOption('gpu0');
   await page.getByLabel('what happens').selectOption('lost');
-  await page.getByLabel('at which step, or time such as 1ms').fill('7');
+  await page.getByLabel('at which step, or time such as 0.001s').fill('7');
   await page.getByLabel('add a fault').click();
   await settled();
   const report = await commanded();

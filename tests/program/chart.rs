@@ -76,6 +76,12 @@ fn a_chart_of_a_saved_run_is_that_of_the_run() {
     ] {
         assert!(chart.contains(part), "{part}");
     }
+    let recording = concat!(env!("CARGO_MANIFEST_DIR"), "/datasets/starpu/cholesky");
+    home.json(&format!("run dag --starpu {recording} {files}"));
+    home.json("chart t.json --out again.svg");
+    let (chart, again) = (read(&home, "g.svg"), read(&home, "again.svg"));
+    assert_eq!(chart, again);
+    assert!(chart.contains("recorded time 1.32 s"), "{chart}");
 }
 
 #[test]

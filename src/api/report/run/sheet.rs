@@ -15,26 +15,23 @@ impl Report {
             Details::CoRun(of) => &of.steps[..],
             _ => &[],
         };
-        let mut sheet = Sheet {
-            plans: plans(steps.iter().map(|step| step.moved)),
-            ..sheet(
-                self.seconds,
-                &self.devices,
-                self.bounds.as_ref(),
-                &self.lost,
-            )
+        let recorded = match &self.workload.parameters {
+            Parameters::Recording(of) => Some(of.recorded_seconds),
+            _ => None,
         };
-        if let Parameters::Recording(of) = &self.workload.parameters {
-            sheet.bounds.push(Bound {
-                name: "recorded time",
-                meaning: "What StarPU took in the recorded run.",
-                seconds: of.recorded_seconds,
-            });
-        }
         Chart {
             trace,
             about: self.about(),
-            sheet,
+            sheet: Sheet {
+                plans: plans(steps.iter().map(|step| step.moved)),
+                ..sheet(
+                    self.seconds,
+                    recorded,
+                    &self.devices,
+                    self.bounds.as_ref(),
+                    &self.lost,
+                )
+            },
         }
     }
 }
@@ -48,6 +45,7 @@ struct Saved {
     #[serde(default)]
     bounds: Option<Bounds>,
     lost: Vec<Lost>,
+    workload: serde_json::Value,
     details: serde_json::Value,
 }
 
@@ -61,6 +59,7 @@ pub fn saved(report: &serde_json::Value) -> Option<Sheet> {
         plans: plans(steps.map(moved)),
         ..sheet(
             saved.seconds,
+            saved.workload["parameters"]["recorded_seconds"].as_f64(),
             &saved.devices,
             saved.bounds.as_ref(),
             &saved.lost,
@@ -92,10 +91,22 @@ fn plans(moved: impl Iterator<Item = u64>) -> Vec<Happened> {
     steps.map(plan).collect()
 }
 
-fn sheet(seconds: f64, devices: &[DevicePart], bounds: Option<&Bounds>, lost: &[Lost]) -> Sheet {
+fn sheet(
+    seconds: f64,
+    recorded: Option<f64>,
+    devices: &[DevicePart],
+    bounds: Option<&Bounds>,
+    lost: &[Lost],
+) -> Sheet {
+    let recorded = recorded.map(|seconds| Bound {
+        name: "recorded time",
+        meaning: "What StarPU took in the recorded run.",
+        seconds,
+    });
+    let bounds = bounds.map(Bounds::shown).unwrap_or_default();
     Sheet {
         losses: losses(lost),
-        bounds: bounds.map(Bounds::shown).unwrap_or_default(),
+        bounds: bounds.into_iter().chain(recorded).collect(),
         table: Some(table(devices)),
         notes: vec![format!("Reported time: {}", Seconds(seconds))],
         ..Sheet::default()

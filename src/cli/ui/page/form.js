@@ -154,7 +154,7 @@ export class Form {
   faults(given, set) {
     const device = element('select', { ariaLabel: 'device' }, ...this.devices().map(name => element('option', {}, name)));
     const kind = element('select', { ariaLabel: 'what happens' }, ...['slow:2', 'slow:4', 'lost', 'back', 'cores:1', 'fail:1'].map(name => element('option', {}, name)));
-    const step = element('input', { type: 'text', value: '10', size: 5, ariaLabel: 'at which step, or time such as 1ms' });
+    const step = element('input', { type: 'text', value: offered(this.catalogue, this.run.workload).some(one => one.name === 'steps') ? '10' : '0.001s', size: 5, ariaLabel: 'at which step, or time such as 0.001s' });
     const add = button('add', 'add a fault', () => set([...given, `${device.value}:${kind.value}@${step.value.trim()}`], true));
     const rows = given.map((fault, i) => element('div', { className: 'row' }, fault,
       button('×', `take out ${fault}`, () => set(given.filter((_, at) => at !== i), true))));
@@ -219,7 +219,8 @@ export class Form {
       return element('div', { className: 'control' }, element('label', { htmlFor: id }, label), shown, slider);
     };
     const cores = (() => {
-      const id = `control${++names}`, given = Number(run.changes.get('host.cores') ?? machine.host.cores);
+      const id = `control${++names}`, change = run.changes.get('host.cores') ?? '1x';
+      const given = change.endsWith('x') ? Math.round(parseFloat(change) * machine.host.cores) : Number(change);
       const shown = element('output', { htmlFor: id }, String(given)), slider = range(1, machine.host.cores * 2, 1, given);
       Object.assign(slider, { id });
       slider.addEventListener('input', () => {
