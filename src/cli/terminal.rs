@@ -4,7 +4,7 @@
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use anstream::AutoStream;
@@ -16,7 +16,6 @@ use serde::Serialize;
 
 use super::args::Format;
 use super::failure::Failure;
-use super::ui::watch;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
@@ -174,11 +173,9 @@ fn printable(text: &str) -> String {
 /// A progress bar on standard error; hidden for JSON and where it is no terminal.
 pub fn progress(format: Format, steps: u64, what: &str) -> ProgressBar {
     if format != Format::Text || !shows_bars() {
-        // It counts for who watches the run.
         let hidden = ProgressBar::hidden();
         hidden.set_length(steps);
-        watch::bar(what, &hidden);
-        return hidden;
+        return newest(what, hidden);
     }
     let style = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len} [{elapsed}]");
     let bar = ProgressBar::new(steps).with_message(what.to_owned());
@@ -186,8 +183,23 @@ pub fn progress(format: Format, steps: u64, what: &str) -> ProgressBar {
         bar.set_style(style);
     }
     bar.enable_steady_tick(Duration::from_millis(200));
-    watch::bar(what, &bar);
+    newest(what, bar)
+}
+
+/// What the newest bar is of, and the bar, which counts even where it is hidden.
+static NEWEST: Mutex<Option<(String, ProgressBar)>> = Mutex::new(None);
+
+fn newest(what: &str, bar: ProgressBar) -> ProgressBar {
+    let mut newest = NEWEST.lock().unwrap_or_else(PoisonError::into_inner);
+    *newest = Some((what.to_owned(), bar.clone()));
     bar
+}
+
+/// What is being done, how much of it is done, and of how much.
+pub fn done() -> Option<(String, u64, Option<u64>)> {
+    let newest = NEWEST.lock().unwrap_or_else(PoisonError::into_inner);
+    let (what, bar) = newest.as_ref()?;
+    Some((what.clone(), bar.position(), bar.length()))
 }
 
 /// A spinner with a message on standard error; hidden where it is no terminal.

@@ -1,26 +1,17 @@
 // How long the page takes from a slider to the picture, and others: node latency.js
 // `PDAWL` is the program (a release build), `CHROMIUM` the browser, `REPEATS` the slider's moves.
 
-import { execFileSync, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
 import { cpus } from 'node:os';
-import { resolve } from 'node:path';
-import { chromium } from 'playwright-core';
+import { browse, program, serve } from './served.js';
 
-const PROGRAM = resolve(process.env.PDAWL ?? '../../target/release/pdawl');
-const BROWSER = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+const PROGRAM = program('release');
 const REPEATS = Number(process.env.REPEATS ?? 40);
 // Those that place kernels one by one.
 const POLICIES = ['eager', 'heft', 'locality', 'dmdar', 'partition', 'mhfp', 'darts'];
 
-const server = spawn(PROGRAM, ['ui', '--no-open', '--format', 'json'], { stdio: ['ignore', 'pipe', 'inherit'] });
-let text = '';
-for await (const part of server.stdout) {
-  text += part;
-  if (text.includes('}')) break;
-}
-const { address } = JSON.parse(text);
-const browser = await chromium.launch({ executablePath: BROWSER, args: ['--no-sandbox'] });
+const { server, address } = await serve(PROGRAM);
+const browser = await browse();
 const open = async () => (await browser.newContext({ viewport: { width: 1300, height: 900 } })).newPage();
 const rank = (all, part) => [...all].sort((a, b) => a - b)[Math.min(all.length - 1, Math.ceil(all.length * part) - 1)];
 const say = (what, all) => console.log(`${what}: median ${rank(all, 0.5).toFixed(0)} ms, 95 % ${rank(all, 0.95).toFixed(0)} ms, of ${all.length}`);

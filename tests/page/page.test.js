@@ -7,24 +7,17 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { after, before, beforeEach, test } from 'node:test';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { chromium } from 'playwright-core';
+import { browse, program, serve } from './served.js';
 
-const PROGRAM = resolve(process.env.PDAWL ?? '../../target/debug/pdawl');
-const BROWSER = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+const PROGRAM = program('debug');
 
 let server, address, browser, context, page, seen;
 /** For what exported commands write. */
 const folder = mkdtempSync(join(tmpdir(), 'pdawl-'));
 
 before(async () => {
-  server = spawn(PROGRAM, ['ui', '--no-open', '--format', 'json'], { stdio: ['ignore', 'pipe', 'inherit'] });
-  let text = '';
-  for await (const part of server.stdout) {
-    text += part;
-    if (text.includes('}')) break;
-  }
-  address = JSON.parse(text).address;
-  browser = await chromium.launch({ executablePath: BROWSER, args: ['--no-sandbox'] });
+  ({ server, address } = await serve(PROGRAM));
+  browser = await browse();
 });
 
 after(async () => {

@@ -1,22 +1,12 @@
 // Draws the pictures of docs/ui.md: node pictures.js
 // `PDAWL` is the program, `CHROMIUM` the browser.
 
-import { spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
-import { chromium } from 'playwright-core';
+import { browse, program, serve } from './served.js';
 
-const PROGRAM = resolve(process.env.PDAWL ?? '../../target/release/pdawl');
-const BROWSER = process.env.CHROMIUM ?? ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(existsSync);
+const PROGRAM = program('release');
 
-const server = spawn(PROGRAM, ['ui', '--no-open', '--format', 'json'], { stdio: ['ignore', 'pipe', 'inherit'] });
-let text = '';
-for await (const part of server.stdout) {
-  text += part;
-  if (text.includes('}')) break;
-}
-const { address } = JSON.parse(text);
-const browser = await chromium.launch({ executablePath: BROWSER, args: ['--no-sandbox'] });
+const { server, address } = await serve(PROGRAM);
+const browser = await browse();
 const page = await (await browser.newContext({ viewport: { width: 1240, height: 880 } })).newPage();
 const encoded = line => line.split(' ').map(encodeURIComponent).join('+');
 async function show(run, beside) {

@@ -62,7 +62,8 @@ fn places(workload: &Command, argument: &Arg) -> Vec<&'static str> {
     let is_file = value
         .iter()
         .any(|name| *name == "FILE" || name.ends_with("=FILE"));
-    if is_file || ["format", "help", "verify"].contains(&option) {
+    let is_output = argument.get_help_heading() == Some("Output");
+    if is_file || is_output || option == "help" {
         return Vec::new();
     }
     let has = |option: &str| {
@@ -190,11 +191,11 @@ pub fn unfit(words: &[String]) -> Option<String> {
             "the page does not offer {other}; `pdawl run` has it"
         ));
     }
-    is_real(given)
+    why_real(given)
 }
 
-/// Why a run is no simulated one.
-fn is_real(given: &ArgMatches) -> Option<String> {
+/// Why a run is no simulated one, if so.
+fn why_real(given: &ArgMatches) -> Option<String> {
     match Place::of(given) {
         Ok(Place::Simulated | Place::OneNode | Place::Cluster) => None,
         Ok(_) => Some(
@@ -270,6 +271,8 @@ mod tests {
             ("stencil --machine k40 --size -3", "--size"),
             ("kernel x.json", "the page does not offer"),
             ("stencil --machine k40 --verify", "--verify"),
+            ("stencil --machine k40 --watch", "--watch"),
+            ("lu --cluster four --watch", "--watch"),
         ] {
             let refused = unfit(&words(line)).unwrap_or_default();
             assert!(refused.contains(expected), "{line}: {refused}");

@@ -135,9 +135,9 @@ fn attend(mut child: Child, client: &Connection) -> Result<Result<(), String>, R
         if let Ok(Some(status)) = child.try_wait() {
             return Ok(match (status.success(), status.signal()) {
                 (true, _) => Ok(()),
-                (false, Some(_)) => Err(format!(
-                    "the run was ended: it may take {} of memory here; `pdawl run` has no such \
-                     limit",
+                (false, Some(signal)) => Err(format!(
+                    "signal {signal} ended the run, which may have {} of memory here; `pdawl run` \
+                     has no such limit",
                     pdawl_api::quantity::Bytes(BYTES)
                 )),
                 (false, None) => Err(format!("the run failed: {status}")),

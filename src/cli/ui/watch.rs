@@ -3,7 +3,6 @@
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::thread;
 
-use indicatif::ProgressBar;
 use pdawl_api::report::{Printed, Report};
 use pdawl_api::session::StepRecord;
 use pdawl_api::trace::{Trace, gantt};
@@ -16,8 +15,6 @@ use crate::{interrupt, terminal};
 /// What the page gets of a run.
 #[derive(Default)]
 struct Watched {
-    /// What is being done, and how far it is.
-    bar: Option<(String, ProgressBar)>,
     /// Names of the devices whose shares steps have.
     devices: Vec<String>,
     steps: Vec<Step>,
@@ -65,11 +62,6 @@ pub fn start() -> Result<(), Failure> {
     Ok(())
 }
 
-/// The bar of what is being done.
-pub fn bar(what: &str, bar: &ProgressBar) {
-    with(|watched| watched.bar = Some((what.to_owned(), bar.clone())));
-}
-
 /// The run has these devices.
 pub fn devices(names: impl Iterator<Item = String>) {
     with(|watched| watched.devices = names.collect());
@@ -103,11 +95,7 @@ pub fn ended(report: &Report, trace: &Trace) {
 /// How far the run is, as the page gets it; `null` if none is watched.
 pub fn so_far() -> Vec<u8> {
     let text = |watched: &mut Watched| {
-        let (what, bar) = watched
-            .bar
-            .as_ref()
-            .map_or(("", None), |(what, bar)| (&**what, Some(bar)));
-        let (done, all) = bar.map_or((0, None), |bar| (bar.position(), bar.length()));
+        let (what, done, all) = terminal::done().unwrap_or_default();
         let ended = watched.ended.as_deref().unwrap_or(b"null");
         let so_far = serde_json::json!({
             "what": what,

@@ -1,6 +1,7 @@
 //! A run of a graph: the loop that asks the policy, dispatches components and
 //! handles completions.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -61,6 +62,8 @@ pub(super) struct Known {
     pub timeline: Timeline,
     /// Devices, times and the bytes of their memory that data have from then on.
     pub memory: Vec<(usize, Nanos, u64)>,
+    /// The last of these bytes, by device.
+    pub held: HashMap<usize, u64>,
     pub uses: Vec<DeviceUse>,
     /// Reads of data that another device needs.
     pub fetching: Vec<(DatumId, EventId)>,
@@ -233,10 +236,10 @@ impl<'a> GraphRun<'a> {
             let Some(held) = space.map(Space::held_bytes) else {
                 continue;
             };
-            let noted = &mut self.known.memory;
-            let before = noted.iter().rev().find(|(of, ..)| *of == device);
-            if before.is_none_or(|(_, _, before)| *before != held) {
-                noted.push((device, now, held));
+            let noted = self.known.held.entry(device).or_insert(0);
+            if *noted != held {
+                *noted = held;
+                self.known.memory.push((device, now, held));
             }
         }
     }

@@ -36,11 +36,10 @@ export function headline(parent, report, parts) {
 /** Why devices rest. @param {any} report @param {any} chart */
 export function reasons(report, chart) {
   const strips = chart?.charts[0]?.strips ?? [];
-  const all = report.devices.map((/** @type {any} */ device) => {
+  const all = report.devices.map((/** @type {any} */ device, /** @type {number} */ i) => {
     const name = device.node === null ? device.name : `node ${device.node}, ${device.name}`;
-    const strip = strips.find((/** @type {any} */ one) => one.device.startsWith(`node ${device.node}, `) ? one.device.endsWith(device.name) : one.device === device.name);
-    const kernels = strip ? Number(/(\d+) %/.exec(strip.label)?.[1] ?? 0) / 100 : null;
-    const copies = strip ? Number(/kernels ([\d.]+) %/.exec(strip.meaning)?.[1] ?? 0) / 100 : 0;
+    // Both are in the same order.
+    const [kernels, copies] = strips.length === report.devices.length ? strips[i].whole : [null, 0];
     if (device.share === 0) return `${name} gets no work${left(report, device.name)}.`;
     if (kernels === null) return `${name} has ${percent(device.share)} of the work.`;
     const idle = Math.max(0, 1 - kernels - copies);
@@ -110,7 +109,7 @@ export function shares(report) {
     element('div', {}, element('h2', {}, 'Seconds of steps'), curves([{ name: 'a step', points: steps.map((/** @type {any} */ step) => [step.step, step.seconds * 1e3 / step.steps]) }], 'step', 'time [ms]'))];
 }
 
-/** Lines over one axis, as a picture and, for who cannot see it, as a table.
+/** Lines over one axis, as a picture with a label in words.
  * @param {{name: string, points: number[][]}[]} lines @param {string} across @param {string} up
  * @param {number[]} [range] @param {boolean} [logarithmic] Both axes, of numbers above 0. @param {number | null} [mark] */
 export function curves(lines, across, up, range, logarithmic = false, mark = null) {

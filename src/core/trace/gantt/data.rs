@@ -115,14 +115,15 @@ impl DrawnUse {
                 *bytes += rate * within;
             }
         }
-        // Of what changes within a pixel, the most is shown.
+        // Of what changes within a pixel, the most is shown, and what it is in the end.
         for (device, at, bytes) in &trace.memory {
             let Some(of) = uses.get_mut(*device) else {
                 continue;
             };
-            match of.memory.last_mut() {
-                Some((last, most)) if ((since(*at) - *last) as f64) < part / 4.0 => {
-                    *most = (*most).max(*bytes);
+            match &mut of.memory[..] {
+                [.., (begin, most), last] if ((since(*at) - *begin) as f64) < part / 4.0 => {
+                    *most = (*most).max(last.1);
+                    *last = (since(*at), *bytes);
                 }
                 _ => of.memory.push((since(*at), *bytes)),
             }
@@ -159,6 +160,8 @@ struct DrawnStrip {
     device: String,
     label: String,
     meaning: String,
+    /// Fractions of the run with kernels, and with copies alone.
+    whole: [f64; 2],
     /// Of the time shown, in which parts of equal length a device was busy with kernels, and
     /// with anything: thousandths.
     begin: i64,
@@ -215,6 +218,7 @@ impl Frame<'_> {
             device: self.names.devices.get(device).cloned().unwrap_or_default(),
             label,
             meaning,
+            whole: self.strips.whole(device),
             begin: since(self.window.whole.start),
             length: self.window.whole.end - self.window.whole.start,
             kernels: buckets.iter().map(|of| thousandths(of.kernels)).collect(),

@@ -340,6 +340,12 @@ impl Strips {
         )
     }
 
+    /// The fractions of the run with kernels, and with copies alone.
+    pub fn whole(&self, device: usize) -> [f64; 2] {
+        let busy = self.all.get(device).copied().unwrap_or_default();
+        [busy.kernels, busy.copies]
+    }
+
     /// How busy a device was in each part of the time.
     pub fn of_device(&self, device: usize) -> &[Busy] {
         self.buckets.get(device).map_or(&[], Vec::as_slice)
