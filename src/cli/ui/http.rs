@@ -1,5 +1,5 @@
-//! HTTP/1.1 as one page on this machine needs it: requests of bounded size, read from a
-//! connection that may end at any time, and responses of known length.
+//! HTTP/1.1 as one page on this machine needs it: a request of bounded size a connection, which
+//! may end at any time, and a response.
 
 use std::borrow::Cow;
 use std::io::{self, Read, Write};
@@ -36,8 +36,6 @@ pub struct Request {
     pub path: String,
     /// Of the header `Host`.
     pub host: String,
-    /// Whether its client wants the connection to end with the answer.
-    pub closes: bool,
     pub body: Vec<u8>,
 }
 
@@ -84,7 +82,7 @@ impl Response {
         };
         let head = format!(
             "HTTP/1.1 {} {reason}\r\nContent-Type: {}; charset=utf-8\r\nContent-Length: {}\r\n\
-             Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
+             Connection: close\r\nCache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n\
              Referrer-Policy: no-referrer\r\nCross-Origin-Resource-Policy: same-origin\r\n\
              Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; \
              connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; \
@@ -100,8 +98,6 @@ impl Response {
 /// A connection of a client.
 pub struct Connection<'a> {
     stream: TcpStream,
-    /// What came and was not yet taken.
-    came: Vec<u8>,
     stop: &'a AtomicBool,
 }
 
@@ -111,32 +107,25 @@ impl<'a> Connection<'a> {
     pub fn new(stream: TcpStream, stop: &'a AtomicBool) -> io::Result<Self> {
         stream.set_nodelay(true)?;
         stream.set_write_timeout(Some(SENDING))?;
-        Ok(Self {
-            stream,
-            came: Vec::new(),
-            stop,
-        })
+        Ok(Self { stream, stop })
     }
 
-    /// The next request; `None` at the end of the connection or of the program.
+    /// The request; `None` at the end of the connection or of the program.
     ///
     /// # Errors
     /// The answer to what is no request.
-    pub fn next(&mut self) -> Result<Option<Request>, Response> {
-        loop {
-            if let Some((request, taken)) = parse(&self.came)? {
-                self.came.drain(..taken);
-                return Ok(Some(request));
-            }
-            let mut some = [0; 16 << 10];
-            if !readable(&self.stream, self.stop) {
-                return Ok(None);
-            }
+    pub fn request(&mut self) -> Result<Option<Request>, Response> {
+        let (mut came, mut some) = (Vec::new(), [0; 16 << 10]);
+        while readable(&self.stream, self.stop) {
             match self.stream.read(&mut some) {
                 Ok(0) | Err(_) => return Ok(None),
-                Ok(read) => self.came.extend_from_slice(&some[..read]),
+                Ok(read) => came.extend_from_slice(&some[..read]),
+            }
+            if let Some(request) = parse(&came)? {
+                return Ok(Some(request));
             }
         }
+        Ok(None)
     }
 
     /// # Errors
@@ -173,8 +162,8 @@ pub fn readable(from: &impl AsFd, stop: &AtomicBool) -> bool {
     false
 }
 
-/// The request at the begin of these bytes, and how many are its own; `None` if more must come.
-fn parse(came: &[u8]) -> Result<Option<(Request, usize)>, Response> {
+/// The request that these bytes are; `None` if more must come.
+fn parse(came: &[u8]) -> Result<Option<Request>, Response> {
     let refused = |status, why| Err(Response::refused(status, why));
     let mut headers = [httparse::EMPTY_HEADER; HEADERS];
     let mut head = httparse::Request::new(&mut headers);
@@ -206,14 +195,12 @@ fn parse(came: &[u8]) -> Result<Option<(Request, usize)>, Response> {
     let Some(body) = came.get(length..length + body) else {
         return Ok(None);
     };
-    let request = Request {
+    Ok(Some(Request {
         method,
         path: head.path.unwrap_or_default().to_owned(),
         host: header("host").unwrap_or_default(),
-        closes: header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")),
         body: body.to_vec(),
-    };
-    Ok(Some((request, length + body.len())))
+    }))
 }
 
 #[cfg(test)]
@@ -230,13 +217,12 @@ mod tests {
             assert_eq!(parse(&POST.as_bytes()[..end]).unwrap(), None);
         }
         let two = format!("{POST}GET /");
-        let (request, taken) = parse(two.as_bytes()).unwrap().unwrap();
+        let request = parse(two.as_bytes()).unwrap().unwrap();
         assert_eq!((request.method, &*request.path), (Method::Post, "/t/run"));
         assert_eq!(
             (&*request.host, &*request.body),
             ("127.0.0.1:9", &b"body"[..])
         );
-        assert_eq!(taken, POST.len());
     }
 
     #[test]

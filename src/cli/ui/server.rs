@@ -123,23 +123,18 @@ impl Server {
         });
     }
 
-    /// Answers a client until it goes.
+    /// Answers a client.
     fn serve(&self, stream: TcpStream) {
         let Ok(mut client) = Connection::new(stream, self.stop) else {
             return;
         };
-        loop {
-            let (answer, ends) = match client.next() {
-                Ok(Some(request)) => match self.answer(&request, &client) {
-                    Some(answer) => (answer, request.closes),
-                    None => return,
-                },
-                Ok(None) => return,
-                Err(refusal) => (refusal, true),
-            };
-            if client.answer(&answer).is_err() || ends {
-                return;
-            }
+        let answer = match client.request() {
+            Ok(request) => request.and_then(|request| self.answer(&request, &client)),
+            Err(refusal) => Some(refusal),
+        };
+        if let Some(answer) = answer {
+            // A client that has gone needs none.
+            let _ = client.answer(&answer);
         }
     }
 

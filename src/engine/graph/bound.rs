@@ -1,15 +1,26 @@
 //! The least time that a machine allows for a graph.
 
+use std::collections::HashSet;
+
 use pdawl_core::graph::TaskGraph;
 
 use crate::machine::{Device, DeviceKind, MachineFile};
+use crate::runtime::sim::device_model::KernelDemand;
 
-/// Seconds that no schedule of a graph of single precision goes below on these devices:
-/// all of them compute at the rates of the machine file all the time, and each datum
+/// Seconds that no schedule of a graph goes below on these devices: all of them compute all the
+/// time at the rate that the machine file has for the kernel that is fastest there, and each datum
 /// that the host gives or wants is copied once. `None` if the file limits neither.
 pub fn least_seconds(graph: &TaskGraph, machine: &MachineFile, devices: &[Device]) -> Option<f64> {
     let flops: f64 = graph.kernels().iter().map(|kernel| kernel.cost.flops).sum();
-    let rates: Option<f64> = devices.iter().map(|device| rate(machine, device)).sum();
+    let kinds: HashSet<(&str, bool)> = (graph.kernels().iter())
+        .map(|kernel| KernelDemand::of(&kernel.codelet, &kernel.units, kernel.cost))
+        .map(|kernel| (kernel.codelet, kernel.fp64))
+        .collect();
+    let fastest = |device: &Device| {
+        let rates = kinds.iter().map(|kind| rate(machine, device, *kind));
+        rates.reduce(|a, b| Some(a?.max(b?))).flatten()
+    };
+    let rates: Option<f64> = devices.iter().map(fastest).sum();
     let computing = rates.map(|rate| flops / rate);
     // Devices that compute in host memory need no copies.
     let separate = devices.iter().all(|device| !device.shares_host_memory);
@@ -18,19 +29,19 @@ pub fn least_seconds(graph: &TaskGraph, machine: &MachineFile, devices: &[Device
     (least > 0.0).then_some(least)
 }
 
-/// Operations of single precision a second; `None` if only memory limits the device.
-fn rate(machine: &MachineFile, device: &Device) -> Option<f64> {
+/// Operations of a codelet a second; `None` if only memory limits the device.
+fn rate(machine: &MachineFile, device: &Device, (codelet, fp64): (&str, bool)) -> Option<f64> {
     if let Some(spec) = machine.devices.iter().find(|d| d.name == device.name) {
-        return spec.flops_f32;
+        return spec.flops(codelet, fp64);
     }
-    // The host, or a part of its cores, which count twice as fast as in double precision.
+    // The host, or a part of its cores, which count twice as fast in single precision.
     let part = f64::from(device.compute_units) / f64::from(machine.host.cores.max(1));
     let is_host = device.kind == DeviceKind::Cpu;
     machine
         .host
         .flops
         .filter(|_| is_host)
-        .map(|f| 2.0 * f * part)
+        .map(|f| if fp64 { f * part } else { 2.0 * f * part })
 }
 
 /// Seconds of the copies that every schedule makes.

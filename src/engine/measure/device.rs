@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::MeasureError;
 use super::probe::{HostMemory, Probe, median, rounded, seconds};
-use crate::codelet::{BufferId, HostMemoryId, Memory};
+use crate::codelet::{BufferId, HostMemoryId, Memory, NumberFormat, ProductPrecision};
 use crate::machine::{DeviceSpec, LinkSpec, PeerSpec};
 use crate::runtime::{
     Command, CommandKind, Completion, DeviceId, Location, PeerPath, QueueId, Rows, RuntimeError,
@@ -69,6 +69,16 @@ pub fn measure(
         progress(&device.name, "stencils");
         efficiency = probe.efficiencies(queue, (from, to), bytes, memory_bandwidth)?;
     }
+    progress(&device.name, "products");
+    let mut product =
+        |precision: ProductPrecision| probe.product(queue, (from, to), bytes, precision);
+    let flops_f32 = Some(product(NumberFormat::F32.into())?);
+    let flops_f16 = Some(product(NumberFormat::F16.into())?);
+    let flops_tf32 = Some(product(NumberFormat::Tf32.into())?);
+    let flops_f64 = match device.fp64 {
+        true => Some(product(ProductPrecision::Double)?),
+        false => None,
+    };
 
     progress(&device.name, "launch overhead and completion latency");
     let short = probe.copy(from, to, device.compute_units.into(), 16);
@@ -91,8 +101,10 @@ pub fn measure(
         memory: device.memory,
         memory_bandwidth,
         fp64: device.fp64,
-        flops_f64: None,
-        flops_f32: None,
+        flops_f64,
+        flops_f32,
+        flops_f16,
+        flops_tf32,
         copy_engines,
         queues: device.queues,
         concurrent_kernels: CONCURRENT_KERNELS,

@@ -5,9 +5,9 @@
 //!
 //! * `probe` runs commands and times them, and computes figures from times;
 //! * `ways` measures links and copies between devices alone, for a first run;
-//! * `host` measures the pool of host cores, and host memory under cores and links, `device` every other device, its
-//!   link, and copies between devices,
-//!   and `stencils` the bandwidth of real kernels relative to a copy;
+//! * `host` measures the pool of host cores, and host memory under cores and links, `device` every
+//!   other device, its link, and copies between devices, and `stencils` the bandwidth of real
+//!   kernels relative to a copy, and operations a second;
 //! * this file combines the figures.
 //!
 //! Every figure is the median of several runs after a warm-up run.
@@ -88,8 +88,7 @@ impl Default for MeasureOptions {
 ///
 /// `copy` is the copying codelet, with arguments `from`, `to` and `unit_bytes`
 /// (u32). `progress` gets, before each measurement, the device's name and
-/// what is measured. Operations a second are not measured; the file leaves
-/// them out, and kernels are then limited by memory alone.
+/// what is measured.
 ///
 /// # Errors
 /// No host pool, too little memory, a command that fails, or what the runtime
@@ -156,17 +155,13 @@ fn sources(simulated: bool, options: MeasureOptions) -> BTreeMap<String, String>
     let of = |key: &str, text: String| (key.to_owned(), text);
     BTreeMap::from([
         of(
-            "bandwidths, efficiencies, overheads and latencies",
+            "bandwidths, operations a second, efficiencies, overheads and latencies",
             format!(
                 "{how} by pdawl {}, medians of {} runs of up to {} bytes",
                 env!("CARGO_PKG_VERSION"),
                 options.repeats,
                 options.bytes
             ),
-        ),
-        of(
-            "device.flops_f64, flops_f32",
-            "not measured, therefore no limit".into(),
         ),
         of("device.concurrent_kernels", "assumed".into()),
         of(

@@ -1,18 +1,23 @@
 //! Measures the fraction of a copy's bandwidth that the stencils reach, and the operations a
-//! second where memory does not bind.
+//! second where memory does not bind: of a pool by supersteps, of other devices by products.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::MeasureError;
 use super::probe::{Probe, UNIT, rounded};
 use crate::codelet::stencil::Precision;
-use crate::codelet::{Cost, Memory, Value};
+use crate::codelet::tile::GemmTile;
+use crate::codelet::{Cost, Memory, ProductPrecision, Value};
 use crate::runtime::{Command, Launch, QueueId};
 use crate::workload::stencil::Stencil;
 use crate::workload::{Divisible, Grid, Ring};
 
 /// Steps at once, so many that memory does not bind.
 const SUPERSTEP: u32 = 16;
+
+/// Rows and columns of the product: it fills a GPU, and takes a slow one less than a second.
+const PRODUCT: u64 = 4096;
 
 impl Probe<'_> {
     /// The fraction of `bandwidth` that each stencil reaches on grids of
@@ -83,6 +88,29 @@ impl Probe<'_> {
         let moved = cost.bytes / bandwidth;
         let computed = 1.0 / self.rate(queue, &command, 1.0)? - moved;
         Ok((computed > 0.0).then(|| rounded(flops / computed)))
+    }
+
+    /// Operations a second of the square of a matrix of at most `bytes` bytes, which caches
+    /// make independent of memory.
+    pub fn product(
+        &mut self,
+        queue: QueueId,
+        (from, to): (Memory, Memory),
+        bytes: u64,
+        precision: ProductPrecision,
+    ) -> Result<f64, MeasureError> {
+        let most = (bytes / precision.sums().bytes()).isqrt();
+        let size = most.min(PRODUCT) as u32;
+        let product = GemmTile::new(precision, size, size, size);
+        let (units, cost) = (0..product.units(), product.cost());
+        let memories = [from, from, to].map(Value::Memory);
+        let command = Command::Launch(Launch {
+            codelet: Arc::new(product.codelet()),
+            units,
+            args: memories.into_iter().chain(product.values()).collect(),
+            cost,
+        });
+        Ok(rounded(self.rate(queue, &command, cost.flops)?))
     }
 }
 

@@ -107,6 +107,11 @@ fn assert_same_figures(found: &MachineFile, described: &MachineFile, tolerance: 
             let of = |d: &crate::machine::DeviceSpec| file::efficiency(&d.efficiency, codelet);
             near("device efficiency", of(a), of(b));
         }
+        for (a, b) in [(a.flops_f64, b.flops_f64), (a.flops_f32, b.flops_f32)] {
+            if let Some(flops) = b {
+                near("device flops", a.unwrap_or(0.0), flops);
+            }
+        }
         match (&a.link, &b.link) {
             (Some(a), Some(b)) => {
                 near("h2d", a.h2d, b.h2d);
@@ -185,7 +190,7 @@ fn of_devices_that_are_alike_one_is_measured_and_the_link_of_each() {
     assert_same_figures(&found.expect("measured"), &machine, 0.05);
     let of = |device: &str| told.iter().filter(|what| what.starts_with(device)).count();
     assert!(told.contains(&"gpu1: transfers".to_owned()), "{told:?}");
-    assert_eq!(of("gpu0: "), of("gpu1: ") + 3, "{told:?}");
+    assert_eq!(of("gpu0: "), of("gpu1: ") + 4, "{told:?}");
 }
 
 #[test]

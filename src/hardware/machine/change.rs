@@ -17,6 +17,8 @@ const GROUPS: [(&str, &[&str]); 2] = [
             "flops",
             "flops_f64",
             "flops_f32",
+            "flops_f16",
+            "flops_tf32",
             "memory_bandwidth",
             "shared_bandwidth",
             "core_bandwidth",

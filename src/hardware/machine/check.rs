@@ -103,6 +103,8 @@ impl Check<'_> {
         self.figure(&key("memory_bandwidth"), device.memory_bandwidth, BANDWIDTH)?;
         self.figure(&key("flops_f64"), device.flops_f64, FLOPS)?;
         self.figure(&key("flops_f32"), device.flops_f32, FLOPS)?;
+        self.figure(&key("flops_f16"), device.flops_f16, FLOPS)?;
+        self.figure(&key("flops_tf32"), device.flops_tf32, FLOPS)?;
         self.count(&key("copy_engines"), device.copy_engines, 2)?;
         self.count(&key("queues"), device.queues, 1024)?;
         self.count(&key("concurrent_kernels"), device.concurrent_kernels, 1024)?;

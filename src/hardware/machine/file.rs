@@ -123,12 +123,18 @@ pub struct DeviceSpec {
     /// Whether it computes in double precision.
     #[serde(default = "yes")]
     pub fp64: bool,
-    /// Operations a second in double and single precision; when absent,
-    /// kernels are limited by memory alone.
+    /// Operations a second in double precision; when absent, kernels are limited by memory alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops_f64: Option<f64>,
+    /// Operations a second in single precision; when absent, kernels are limited by memory alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops_f32: Option<f64>,
+    /// Operations a second of products with factors in f16 or bf16; when absent, `flops_f32`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops_f16: Option<f64>,
+    /// Operations a second of products with factors in tf32; when absent, `flops_f32`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flops_tf32: Option<f64>,
     /// 1: transfers of both directions take turns; 2: one engine each way.
     pub copy_engines: u32,
     /// In-order queues that overlap usefully.
@@ -155,6 +161,19 @@ pub struct DeviceSpec {
     /// Absent exactly when it shares the host's memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<LinkSpec>,
+}
+
+impl DeviceSpec {
+    /// Operations a second of a codelet, whose name ends with the format of its numbers; `None` if
+    /// only memory limits it.
+    pub fn flops(&self, codelet: &str, fp64: bool) -> Option<f64> {
+        match codelet.rsplit('-').next() {
+            _ if fp64 => self.flops_f64,
+            Some("f16" | "bf16") => self.flops_f16.or(self.flops_f32),
+            Some("tf32") => self.flops_tf32.or(self.flops_f32),
+            _ => self.flops_f32,
+        }
+    }
 }
 
 /// The way between host memory and a device's, for pinned host memory.

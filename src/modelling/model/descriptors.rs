@@ -131,10 +131,7 @@ impl DeviceFigures {
             clock_mhz: device.clock_mhz,
             memory: device.memory,
             bandwidth: device.memory_bandwidth,
-            flops: match fp64 {
-                true => device.flops_f64,
-                false => device.flops_f32,
-            },
+            flops: device.flops(codelet, fp64),
             copy_engines: device.copy_engines,
             turns: device.concurrent_kernels == 1,
             launch_seconds: seconds(device.launch_overhead_ns),

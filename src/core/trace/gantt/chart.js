@@ -85,7 +85,7 @@ class Charts {
       section.subtitle.textContent = chart.subtitle;
       section.legend.replaceChildren(...chart.legend.map((/** @type {any} */ item) => {
         const swatch = element('i', { className: item.swatch, ariaHidden: 'true' });
-        swatch.style.setProperty('--colour', themed(item.colour));
+        swatch.dataset.colour = item.colour;
         return element('li', {}, swatch, item.words);
       }));
       section.canvas.ariaLabel = `${chart.title}: ${chart.subtitle}. ${HELP}`;
@@ -153,6 +153,9 @@ class Charts {
     canvas.height = Math.round(high * ratio);
     canvas.style.width = `${right + RIGHT}px`;
     canvas.style.height = `${high}px`;
+    for (const swatch of section.legend.querySelectorAll('i')) {
+      swatch.style.setProperty('--colour', themed(swatch.dataset.colour));
+    }
     const context = canvas.getContext('2d');
     context.scale(ratio, ratio);
     const font = (/** @type {string} */ weight) => { context.font = `${weight} 12px ${FONT}`; };

@@ -274,7 +274,7 @@ fn info(model: &DeviceModel) -> DeviceInfo {
     let device = &model.device;
     DeviceInfo {
         name: device.name.clone(),
-        flops: model.flops(false).unwrap_or(f64::INFINITY),
+        flops: model.flops("", false).unwrap_or(f64::INFINITY),
         memory_bandwidth: model.memory_bandwidth(),
         link_bandwidth: device.link_bandwidth.unwrap_or(f64::INFINITY),
         depth: if device.shares_host_memory { 1 } else { DEPTH },

@@ -48,11 +48,11 @@ pub struct DeviceModel {
     memory: Resource,
     memory_rate: f64,
     host_memory: Resource,
-    /// Operations a second in double and single precision.
-    flops: (Option<f64>, Option<f64>),
+    /// Operations a second of a pool in double precision.
+    flops: Option<f64>,
     efficiency: BTreeMap<String, f64>,
-    /// Of codelets whose seconds do not follow from their costs.
-    seconds: BTreeMap<String, f64>,
+    /// Of a device that is no pool.
+    spec: Option<DeviceSpec>,
     cores: Option<Cores>,
     link: Option<Link>,
     /// Direct links from it, by the index of the device that they lead to.
@@ -180,9 +180,9 @@ fn pool(
         memory: to.fluid().resource(memory_rate),
         memory_rate,
         host_memory: resources.memory,
-        flops: (flops, flops.map(|f| 2.0 * f)),
+        flops,
         efficiency: host.efficiency.clone(),
-        seconds: BTreeMap::new(),
+        spec: None,
         cores: Some(Cores {
             all: cores,
             now: cores,
@@ -242,9 +242,9 @@ fn other(
         memory: to.fluid().resource(spec.memory_bandwidth),
         memory_rate: spec.memory_bandwidth,
         host_memory: host.memory,
-        flops: (spec.flops_f64, spec.flops_f32),
+        flops: None,
         efficiency: spec.efficiency.clone(),
-        seconds: spec.seconds.clone(),
+        spec: Some(spec.clone()),
         cores: None,
         link,
         peers: BTreeMap::new(),
@@ -272,9 +272,12 @@ fn driver(machine: &MachineFile) -> String {
 }
 
 impl DeviceModel {
-    /// Operations a second; `None` if only memory limits its kernels.
-    pub fn flops(&self, fp64: bool) -> Option<f64> {
-        if fp64 { self.flops.0 } else { self.flops.1 }
+    /// Operations a second of a codelet; `None` if only memory limits it.
+    pub fn flops(&self, codelet: &str, fp64: bool) -> Option<f64> {
+        match &self.spec {
+            Some(spec) => spec.flops(codelet, fp64),
+            None => self.flops.map(|f| if fp64 { f } else { 2.0 * f }),
+        }
     }
 
     /// Bytes a second of its memory.
@@ -298,7 +301,7 @@ impl DeviceModel {
     /// A codelet's efficiency limits the device and adds no traffic: host memory
     /// bandwidth that it leaves idle is free for others.
     pub fn kernel(&self, kernel: &KernelDemand, noise: f64) -> Demand {
-        let flops = self.flops(kernel.fp64);
+        let flops = self.flops(kernel.codelet, kernel.fp64);
         let traffic = kernel.cost.bytes * noise;
         let bytes = traffic / efficiency(&self.efficiency, kernel.codelet);
         let mut seconds = flops.map_or(0.0, |rate| kernel.cost.flops * noise / rate);
@@ -321,7 +324,8 @@ impl DeviceModel {
         if self.device.shares_host_memory {
             uses.push(Use::of(self.host_memory, traffic));
         }
-        if let Some(seconds) = self.seconds.get(kernel.codelet) {
+        let seconds = self.spec.as_ref().map(|spec| &spec.seconds);
+        if let Some(seconds) = seconds.and_then(|known| known.get(kernel.codelet)) {
             uses = vec![Use::of(self.compute, seconds * noise)];
         }
         Demand {
