@@ -10,15 +10,17 @@ const part = (/** @type {string} */ id) => /** @type {HTMLElement} */ (document.
 /** How long nothing may change before other runs are compared, in milliseconds. */
 const REST = 250;
 
-/** The answers of runs, by their words: the newest. @type {Map<string, any>} */
+/** The newest answers of runs, by their words, or what is to be one. @type {Map<string, any>} */
 const known = new Map();
 // The first picture waits for as little as there is: its run needs no catalogue.
 const first = fromAddress(location.hash).run, opening = first.length || location.hash ? first : FIRST;
-const early = opening.length ? ask('run', { words: opening, chart: true }) : null;
-early?.then(came => known.set(JSON.stringify([opening, true]), came), () => {});
+if (opening.length) {
+  const key = JSON.stringify([opening, true]), early = ask('run', { words: opening, chart: true });
+  known.set(key, early);
+  early.catch(() => known.delete(key));
+}
 /** @type {[import('./state.js').Catalogue, import('./made.js').Made[]]} */
 const [catalogue, made] = await Promise.all([ask('catalogue', undefined), ask('files', undefined)]);
-if (!made.length) await early?.catch(() => {});
 const charts = new Charts(part('charts'));
 const form = new Form(part('form'), catalogue, run => begin(run));
 /** The words beside which the run is shown, if any; `file` and a number for a run that was made.

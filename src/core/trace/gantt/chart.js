@@ -34,10 +34,9 @@ const themed = (() => {
   svg.setAttribute('aria-hidden', 'true');
   svg.append(rect);
   /** @type {Map<string, string>} */
-  const known = new Map();
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => known.clear());
+  const known = new Map(), dark = matchMedia('(prefers-color-scheme: dark)');
   return (/** @type {string} */ colour) => {
-    let found = known.get(colour);
+    let found = dark.matches ? known.get(colour) : colour;
     if (!found) {
       if (!svg.isConnected) document.body.append(svg);
       rect.setAttribute('fill', colour);
