@@ -23,25 +23,10 @@ if [ "${1:-}" = --check ]; then
     exit 1
 fi
 
-as_root() {
-    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
-}
-
-echo "installing Open MPI and libclang"
-if command -v apt-get >/dev/null; then
-    as_root apt-get update -q
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q openmpi-bin libopenmpi-dev \
-        libclang-dev
-elif command -v dnf >/dev/null; then
-    as_root dnf install -y openmpi openmpi-devel clang-libs
-elif command -v pacman >/dev/null; then
-    as_root pacman -S --noconfirm --needed openmpi clang
-elif command -v zypper >/dev/null; then
-    as_root zypper --non-interactive install openmpi4 openmpi4-devel libclang-devel
-else
-    echo "no known package manager: install Open MPI and libclang manually" >&2
-    exit 1
-fi
+. "$(dirname "$0")/packages.sh"
+packages "Open MPI and libclang" \
+    "openmpi-bin libopenmpi-dev libclang-dev" "openmpi openmpi-devel clang-libs" \
+    "openmpi clang" "openmpi4 openmpi4-devel libclang-devel"
 
 if ! have_all; then
     echo "mpirun, mpicc or libclang is still missing: add the folder of Open MPI's programs to" \

@@ -44,25 +44,11 @@ if have_loader && have_cpu_device && can_compile; then
     exit 0
 fi
 
-as_root() {
-    if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
-}
-
-echo "installing an OpenCL CPU device (PoCL) and headers for the tests"
-if command -v apt-get >/dev/null; then
-    as_root apt-get update -q
-    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -q pocl-opencl-icd ocl-icd-libopencl1 \
-        opencl-c-headers ocl-icd-opencl-dev
-elif command -v dnf >/dev/null; then
-    as_root dnf install -y pocl ocl-icd ocl-icd-devel opencl-headers
-elif command -v pacman >/dev/null; then
-    as_root pacman -S --noconfirm --needed pocl ocl-icd opencl-headers
-elif command -v zypper >/dev/null; then
-    as_root zypper --non-interactive install pocl libOpenCL1 ocl-icd-devel opencl-headers
-else
-    echo "no known package manager: install PoCL and an OpenCL loader (libOpenCL.so.1) manually" >&2
-    exit 1
-fi
+. "$(dirname "$0")/packages.sh"
+packages "an OpenCL CPU device (PoCL), its loader and headers" \
+    "pocl-opencl-icd ocl-icd-libopencl1 opencl-c-headers ocl-icd-opencl-dev" \
+    "pocl ocl-icd ocl-icd-devel opencl-headers" "pocl ocl-icd opencl-headers" \
+    "pocl libOpenCL1 ocl-icd-devel opencl-headers"
 
 if ! can_compile; then
     echo "C programs with CL/cl.h and -lOpenCL cannot be compiled: install OpenCL's headers" >&2
