@@ -202,6 +202,33 @@ test('what the program refuses is said in its words', async () => {
   quiet();
 });
 
+test('a run that takes long is left when another one is asked for', async () => {
+  const left = [];
+  page.on('requestfailed', request => left.push(request.postData() ?? ''));
+  await page.goto(`${address}#run=${'matmul --machine v100x4 --size 200000'.split(' ').join('+')}`);
+  await page.getByLabel('size', { exact: true }).waitFor();
+  await page.waitForTimeout(500);
+  await page.getByLabel('size', { exact: true }).fill('4096');
+  await page.getByLabel('size', { exact: true }).press('Enter');
+  await settled();
+  assert.match(left.join(), /200000/);
+  assert.ok((await commanded()).command.includes('4096'));
+  quiet();
+});
+
+test('a chart has the colours of the scheme, and follows it', async () => {
+  const colours = () => page.locator('#charts li i').evaluateAll(all => all.map(one => one.style.getPropertyValue('--colour')));
+  await show('');
+  const light = await colours();
+  await page.emulateMedia({ colorScheme: 'dark' });
+  await page.waitForFunction(light => [...document.querySelectorAll('#charts li i')].some((one, i) =>
+    one.style.getPropertyValue('--colour') !== light[i]), light);
+  await page.emulateMedia({ colorScheme: 'light' });
+  await page.waitForFunction(light => [...document.querySelectorAll('#charts li i')].every((one, i) =>
+    one.style.getPropertyValue('--colour') === light[i]), light);
+  quiet();
+});
+
 test('no text is cut off or covered, wide, narrow and dark', async () => {
   for (const [width, colorScheme] of [[1300, 'light'], [1300, 'dark'], [380, 'light'], [380, 'dark']]) {
     await open({ viewport: { width, height: 900 }, colorScheme });

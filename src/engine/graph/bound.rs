@@ -68,3 +68,51 @@ fn copying(graph: &TaskGraph, machine: &MachineFile, devices: &[Device]) -> f64 
     // Both directions at once.
     (loaded / h2d).max(stored / d2h)
 }
+
+#[cfg(test)]
+mod tests {
+    use pdawl_core::graph::{Argument, Datum, GraphBuilder, Kernel};
+
+    use super::*;
+    use crate::codelet::tile::GemmTile;
+    use crate::codelet::{NumberFormat, ProductPrecision};
+    use crate::machine::find;
+    use crate::runtime::Devices;
+    use crate::runtime::sim::{Sim, SimOptions};
+
+    #[test]
+    fn a_product_is_bounded_by_the_rate_of_its_numbers() {
+        let machine = find("h200,gpu0.flops_f16=9e14").expect("a machine");
+        let sim = Sim::new(&machine, SimOptions::default()).expect("a simulator");
+        let gpu: Vec<Device> = sim
+            .devices()
+            .iter()
+            .filter(|of| of.name == "gpu0")
+            .cloned()
+            .collect();
+        for (precision, rate) in [
+            (ProductPrecision::Double, 34e12),
+            (NumberFormat::F32.into(), 67e12),
+            (NumberFormat::Bf16.into(), 9e14),
+        ] {
+            let product = GemmTile::new(precision, 1024, 1024, 1024);
+            let mut graph = GraphBuilder::default();
+            let result = graph.datum(Datum::new("c", 8 << 20));
+            graph.kernel(Kernel {
+                name: "product".into(),
+                codelet: product.codelet().into(),
+                units: 0..product.units(),
+                arguments: vec![Argument::FullOutput(result)],
+                cost: product.cost(),
+                prefers: None,
+            });
+            let graph = graph.build().expect("a graph");
+            let least = least_seconds(&graph, &machine, &gpu).expect("a bound");
+            let expected = product.cost().flops / rate;
+            assert!(
+                (least / expected - 1.0).abs() < 1e-9,
+                "{least} for {expected}"
+            );
+        }
+    }
+}

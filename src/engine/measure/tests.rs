@@ -107,7 +107,12 @@ fn assert_same_figures(found: &MachineFile, described: &MachineFile, tolerance: 
             let of = |d: &crate::machine::DeviceSpec| file::efficiency(&d.efficiency, codelet);
             near("device efficiency", of(a), of(b));
         }
-        for (a, b) in [(a.flops_f64, b.flops_f64), (a.flops_f32, b.flops_f32)] {
+        for (a, b) in [
+            (a.flops_f64, b.flops_f64),
+            (a.flops_f32, b.flops_f32),
+            (a.flops_f16, b.flops_f16),
+            (a.flops_tf32, b.flops_tf32),
+        ] {
             if let Some(flops) = b {
                 near("device flops", a.unwrap_or(0.0), flops);
             }
@@ -128,7 +133,9 @@ fn assert_same_figures(found: &MachineFile, described: &MachineFile, tolerance: 
 #[test]
 fn measuring_a_simulated_machine_gives_its_figures_back() {
     for name in ["k20-32", "k20-40", "k40", "titan", "h200", "laptop"] {
-        let machine = described(name);
+        let mut machine = described(name);
+        let half = machine.devices[0].flops_f32.map(|flops| 4.0 * flops);
+        (machine.devices[0].flops_f16, machine.devices[0].flops_tf32) = (half, half);
         let found = measured(&machine, SimOptions::default()).expect("measured");
         assert_same_figures(&found, &machine, 0.02);
     }

@@ -14,8 +14,9 @@ const REST = 250;
 const known = new Map();
 // The first picture waits for as little as there is: its run needs no catalogue.
 const first = fromAddress(location.hash).run, opening = first.length || location.hash ? first : FIRST;
+const opened = new AbortController();
 if (opening.length) {
-  const key = JSON.stringify([opening, true]), early = ask('run', { words: opening, chart: true });
+  const key = JSON.stringify([opening, true]), early = ask('run', { words: opening, chart: true }, opened.signal);
   known.set(key, early);
   early.catch(() => known.delete(key));
 }
@@ -66,7 +67,7 @@ async function show() {
   if (asked) {
     again = true;
     // One that takes long is not waited for.
-    if (performance.now() - asked.since > 400) asked.ends.abort();
+    if (performance.now() - asked.since > 400) for (const one of [asked.ends, opened]) one.abort();
     return;
   }
   asked = { since: performance.now(), ends: new AbortController() };
@@ -352,6 +353,7 @@ async function load() {
   }
   const state = fromAddress(location.hash);
   if (!state.run.length && made.length) {
+    opened.abort();
     given(0);
     return;
   }

@@ -324,8 +324,8 @@ impl DeviceModel {
         if self.device.shares_host_memory {
             uses.push(Use::of(self.host_memory, traffic));
         }
-        let seconds = self.spec.as_ref().map(|spec| &spec.seconds);
-        if let Some(seconds) = seconds.and_then(|known| known.get(kernel.codelet)) {
+        let known = |spec: &DeviceSpec| spec.seconds.get(kernel.codelet).copied();
+        if let Some(seconds) = self.spec.as_ref().and_then(known) {
             uses = vec![Use::of(self.compute, seconds * noise)];
         }
         Demand {
