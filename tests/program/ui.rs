@@ -154,7 +154,7 @@ fn what_a_page_may_not_have_is_refused_in_words() {
             "tasks --set matmul2d --n 1000 --machine v100x2",
             "larger tiles or a smaller size",
         ),
-        ("matmul --size 200000 --machine v100x4", "fewer tasks"),
+        ("stencil --machine k40 --steps 10000000", "fewer steps"),
     ] {
         let (status, answer) = served.run(line);
         let said = answer["error"].as_str().unwrap_or_default();

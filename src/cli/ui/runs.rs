@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use pdawl_api::executable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, pidfd_open, prlimit};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, getrlimit, pidfd_open, setrlimit};
 use tempfile::TempDir;
 
 use super::http::Connection;
@@ -45,9 +45,16 @@ pub struct Ran {
 }
 
 impl Runs {
+    /// Limits the memory of this process, whose limit is that of its runs from their first
+    /// instruction on.
+    ///
     /// # Errors
     /// When there is no place for temporary files.
     pub fn new() -> io::Result<Self> {
+        let limit = getrlimit(Resource::Data);
+        let least = limit.current.map_or(BYTES, |bytes| bytes.min(BYTES));
+        let current = Some(least);
+        setrlimit(Resource::Data, Rlimit { current, ..limit })?;
         let cores = thread::available_parallelism().map_or(2, usize::from);
         let free = bounded(cores);
         for _ in 0..cores {
@@ -123,12 +130,6 @@ impl Runs {
 /// The inner error says how it failed.
 fn attend(mut child: Child, client: &Connection) -> Result<Result<(), String>, RunError> {
     let pid = Pid::from_child(&child);
-    let limit = Rlimit {
-        current: Some(BYTES),
-        maximum: Some(BYTES),
-    };
-    // One that has ended needs no limit.
-    let _ = prlimit(Some(pid), Resource::Data, limit);
     let began = Instant::now();
     let handle = pidfd_open(pid, PidfdFlags::empty());
     let why = loop {
