@@ -34,6 +34,7 @@ fn setup() -> Setup {
         runs_ahead: true,
         moves_directly: true,
         bus: None,
+        memory: None,
     }
 }
 

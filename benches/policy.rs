@@ -160,6 +160,7 @@ fn linked(problem: &Problem) -> Problem {
         views: Default::default(),
         results: Default::default(),
         links: Links {
+            host: None,
             bus: problem.devices[0].bandwidth,
             peers: vec![vec![bandwidth; devices]; devices],
         },

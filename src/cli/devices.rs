@@ -159,6 +159,7 @@ mod tests {
             queues: 3,
             driver: "CUDA 535.1".into(),
             link_bandwidth: None,
+            one_way: None,
         }]);
         for part in [
             "opencl0.0",

@@ -36,6 +36,7 @@ pub fn device(name: &str, memory: Option<u64>) -> Device {
         queues: 3,
         driver: "test".into(),
         link_bandwidth: None,
+        one_way: None,
     }
 }
 

@@ -83,9 +83,8 @@ pub fn best(
         Some((least(&problem)?, part, problem, place))
     });
     let mut of_parts: Vec<(f64, Vec<usize>, Problem, usize)> = of_parts.collect();
-    // Few devices first: they are rehearsed soonest.
-    of_parts
-        .sort_by(|one, other| (one.1.len().cmp(&other.1.len())).then(one.0.total_cmp(&other.0)));
+    // Few tasks and devices first: they are rehearsed soonest.
+    of_parts.sort_by_key(|(_, part, problem, _)| (problem.tasks.len(), part.len()));
     let (mut rehearsed, mut places) = (Vec::new(), Vec::new());
     let (mut tasks, mut least) = (0.0, f64::INFINITY);
     for (bound, part, problem, place) in of_parts {

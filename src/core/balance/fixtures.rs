@@ -44,6 +44,7 @@ pub fn setup(units: u64, devices: Vec<DeviceView>) -> Setup {
         runs_ahead: true,
         moves_directly: true,
         bus: None,
+        memory: None,
     }
 }
 
@@ -124,6 +125,7 @@ impl Machine {
             runs_ahead: true,
             moves_directly: true,
             bus: None,
+            memory: None,
         }
     }
 

@@ -101,6 +101,9 @@ pub struct Setup {
     /// Units a second that the links of all devices carry together, in and out; `None` where
     /// they do not share a way or it is unknown.
     pub bus: Option<f64>,
+    /// Units a second for which the host's memory has room, by all devices that compute there;
+    /// `None` where it is unknown.
+    pub memory: Option<f64>,
 }
 
 /// The units that each device holds and should compute of the pool in a step; one

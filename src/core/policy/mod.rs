@@ -62,7 +62,7 @@ pub use luf::Eviction;
 pub use named::{NamedPolicy, PolicyNameError, PolicyOptions};
 pub use problem::{Datum, DeviceModel, Links, Problem, Task};
 pub use recorded::Recorded;
-pub use rehearsal::rehearse;
+pub use rehearsal::{SIDE_BY_SIDE, rehearse};
 pub use round_robin::{RoundRobin, Turns};
 pub use search::{Configuration, Search, Space};
 

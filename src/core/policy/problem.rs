@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::codelet::Cost;
 use crate::machine::DeviceKind;
 pub use crate::runtime::CommandCosts;
 
@@ -25,6 +26,7 @@ pub struct Task {
     /// By device: the seconds that it takes alone, measured or estimated; `None` where
     /// it cannot run.
     pub seconds: Vec<Option<f64>>,
+    pub cost: Cost,
     /// The kind of device that it is to run on.
     pub prefers: Option<DeviceKind>,
 }
@@ -43,6 +45,8 @@ pub struct DeviceModel {
     /// Bytes a second to and from its own memory; `None` where it computes in
     /// the host's.
     pub bandwidth: Option<f64>,
+    /// The same while the other way is idle, to it and from it.
+    pub one_way: Option<[f64; 2]>,
     /// Bytes of its own memory for data; `None` where it computes in the host's.
     pub memory: Option<u64>,
     pub costs: CommandCosts,
@@ -60,6 +64,8 @@ impl DeviceModel {
 pub struct Links {
     /// All copies from and to host memory together; `None` where they share nothing.
     pub bus: Option<f64>,
+    /// These copies and what computes in the host's memory together; `None` where it is unknown.
+    pub host: Option<f64>,
     /// From a device's own memory to another one's, directly, by these two devices;
     /// empty if there is no such way at all.
     pub peers: Vec<Vec<Option<f64>>>,

@@ -92,6 +92,8 @@ impl<'r, 'w> Corun<'r, 'w> {
             },
             runs_ahead: form.runs_ahead(false),
             bus: (runtime.bus_bandwidth()).map(|bytes| bytes / workload.unit_bytes() as f64),
+            memory: (runtime.host_bandwidth())
+                .map(|bytes| bytes / (workload.cost(&units).bytes / length(&units) as f64)),
         };
         let states = spaces.into_iter().enumerate();
         let states = states.map(|(id, space)| DeviceState::open(&mut runtime, DeviceId(id), space));

@@ -134,6 +134,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::codelet::Name;
 use crate::machine::Device;
+use crate::policy::SIDE_BY_SIDE;
 use pdawl_core::graph::{DatumId, Kernel, KernelId, TaskGraph};
 
 pub use bound::least_seconds;
@@ -196,10 +197,6 @@ impl Options {
         (queues, width.clamp(1, queues))
     }
 }
-
-/// Kernels of a graph of tasks that a GPU has at the same time. Beside fewer, a GPU is idle while
-/// it factors a panel; more hold more data at once and gain nothing.
-const SIDE_BY_SIDE: usize = 4;
 
 /// How a run is observed and stopped.
 pub struct Control<'a> {

@@ -1,5 +1,6 @@
 //! The scheduling problem of a graph: what policies know of it, in numbers.
 
+use crate::codelet::Cost;
 use crate::machine::{Device, DeviceKind};
 use crate::policy::{Datum, DeviceModel, Links, Problem, Task};
 use crate::runtime::{DeviceId, Devices};
@@ -92,6 +93,13 @@ pub fn problem(
                 ),
                 rank: rank(&component.front),
                 weight: kernels().map(|kernel| by_cost(kernel, RATE)).sum(),
+                cost: kernels().fold(Cost::default(), |sum, kernel| {
+                    let Cost { flops, bytes } = graph.kernel(kernel).cost;
+                    Cost {
+                        flops: sum.flops + flops,
+                        bytes: sum.bytes + bytes,
+                    }
+                }),
                 seconds: (0..devices.len())
                     .map(|device| {
                         let sum = || kernels().map(|kernel| seconds(kernel, device)).sum();
@@ -128,6 +136,7 @@ pub(super) fn links(runtime: &dyn Devices) -> (Vec<DeviceModel>, Links) {
             costs: runtime.costs(DeviceId(index)),
             kind: device.kind,
             bandwidth: (!device.shares_host_memory).then(|| device.link_bandwidth.unwrap_or(LINK)),
+            one_way: device.one_way,
             memory: (!device.shares_host_memory).then_some(device.memory),
         })
         .collect();
@@ -140,6 +149,7 @@ pub(super) fn links(runtime: &dyn Devices) -> (Vec<DeviceModel>, Links) {
     let peers = |from| (0..devices.len()).map(move |to| direct(from, to));
     let links = Links {
         bus: runtime.bus_bandwidth(),
+        host: runtime.host_bandwidth(),
         peers: (0..devices.len())
             .map(|from| peers(from).collect())
             .collect(),

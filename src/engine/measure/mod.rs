@@ -83,6 +83,15 @@ impl Default for MeasureOptions {
     }
 }
 
+/// The largest pool of host cores.
+fn pool(devices: &[Device]) -> Option<DeviceId> {
+    let pools = devices.iter().enumerate();
+    pools
+        .filter(|(_, d)| d.kind == DeviceKind::Cpu && d.shares_host_memory)
+        .max_by_key(|(i, d)| (d.compute_units, std::cmp::Reverse(*i)))
+        .map(|(i, _)| DeviceId(i))
+}
+
 /// Measures the machine behind a runtime: its largest pool of host cores, and
 /// every device that is no CPU (a CPU under OpenCL is the same cores again).
 ///
@@ -101,13 +110,7 @@ pub fn measure(
     progress: &mut dyn FnMut(&str, &str),
 ) -> Result<MachineFile, MeasureError> {
     let devices = runtime.devices().to_vec();
-    let pool = devices
-        .iter()
-        .enumerate()
-        .filter(|(_, d)| d.kind == DeviceKind::Cpu && d.shares_host_memory)
-        .max_by_key(|(i, d)| (d.compute_units, std::cmp::Reverse(*i)))
-        .map(|(i, _)| DeviceId(i))
-        .ok_or(MeasureError::NoHost)?;
+    let pool = pool(&devices).ok_or(MeasureError::NoHost)?;
     let simulated = runtime.simulated();
 
     let mut probe = Probe::on(runtime, Arc::clone(copy), options);

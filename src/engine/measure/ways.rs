@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::probe::Probe;
-use super::{MeasureError, MeasureOptions, device};
-use crate::codelet::copy;
+use super::{MeasureError, MeasureOptions, device, host};
+use crate::codelet::{Memory, copy};
 use crate::machine::{Device, LinkSpec, MachineFile, PeerSpec};
 use crate::runtime::{DeviceId, Runtime};
 
@@ -16,12 +16,15 @@ use crate::runtime::{DeviceId, Runtime};
 const BYTES: u64 = 64 << 20;
 const REPEATS: u32 = 3;
 
-/// The links of devices by name, and copies between them.
+/// The links of devices by name, copies between them, and the memory that they meet in.
 #[derive(Clone, Debug, Default, PartialEq, JsonSchema, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ways {
     pub links: BTreeMap<String, LinkSpec>,
     pub peers: Vec<PeerSpec>,
+    /// Bytes a second of the host's memory, for cores and links together.
+    #[serde(default)]
+    pub host: Option<f64>,
 }
 
 impl From<&MachineFile> for Ways {
@@ -31,6 +34,7 @@ impl From<&MachineFile> for Ways {
         Self {
             links: links.collect(),
             peers: file.peers.clone(),
+            host: Some(file.host.shared()),
         }
     }
 }
@@ -44,6 +48,7 @@ impl Ways {
         let devices = runtime.devices().iter().enumerate();
         let own = devices.filter(|(_, device)| !device.shares_host_memory);
         let own: Vec<DeviceId> = own.map(|(id, _)| DeviceId(id)).collect();
+        let pool = super::pool(runtime.devices());
         let Some(first) = own.first() else {
             return Ok(Self::default());
         };
@@ -62,8 +67,19 @@ impl Ways {
             probe.free_buffers();
             links.insert(probe.device(*id).name.clone(), link);
         }
-        let peers = device::measure_peers(&mut probe, &own, &mut |_, _| {})?;
-        Ok(Self { links, peers })
+        let silent = &mut |_: &str, _: &str| {};
+        let peers = device::measure_peers(&mut probe, &own, silent)?;
+        let host = match pool {
+            Some(pool) => {
+                let (from, to) = (Memory::Host(memory.from), Memory::Host(memory.to));
+                let (copy, traffic) = probe.large_copy(from, to, memory.bytes);
+                let queue = probe.queue(pool)?;
+                let alone = probe.rate(queue, &copy, traffic)?;
+                host::measure_shared(&mut probe, pool, &own, &memory, alone, silent)?
+            }
+            None => None,
+        };
+        Ok(Self { links, peers, host })
     }
 
     /// Whether the links of all devices with memory of their own are known.
@@ -80,5 +96,6 @@ impl Ways {
         };
         self.peers.retain(is_other);
         self.peers.extend(later.peers.iter().cloned());
+        self.host = later.host.or(self.host);
     }
 }

@@ -357,6 +357,9 @@ pub struct Device {
     /// An expectation of the link's bandwidth in bytes a second, each way,
     /// where known beforehand; `None` for a device without a link.
     pub link_bandwidth: Option<f64>,
+    /// Bytes a second to its memory, and from there, while the other way is idle.
+    #[serde(skip)]
+    pub one_way: Option<[f64; 2]>,
 }
 
 /// Whether these are the cores of one host alone, or of one other CPU.
@@ -381,6 +384,7 @@ impl Device {
         let product = |device: &Self| Self {
             name: String::new(),
             link_bandwidth: None,
+            one_way: None,
             ..device.clone()
         };
         product(self) == product(other)
@@ -413,6 +417,7 @@ impl Device {
             queues: 1,
             driver: String::new(),
             link_bandwidth: None,
+            one_way: None,
         }
     }
 }

@@ -65,7 +65,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::machine::{Device, PeerSpec, RuntimeKind};
+use crate::machine::{Device, LinkSpec, PeerSpec, RuntimeKind};
 
 /// What the driver of a runtime is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -128,10 +128,14 @@ pub struct CommandCosts {
     pub enqueue: f64,
     /// Of the device, before a kernel works.
     pub launch: f64,
+    /// The same, in addition, while bytes flow to the device over its link.
+    pub behind_write: f64,
     /// Of a copy over its link, before bytes flow.
     pub latency: f64,
     /// From a command's end until the driver knows of it.
     pub completion: f64,
+    /// Kernels that work at once, if they leave each other room.
+    pub kernels: u32,
 }
 
 impl CommandCosts {
@@ -145,8 +149,11 @@ impl CommandCosts {
         Self {
             enqueue,
             launch,
+            behind_write: 0.0,
             latency,
             completion,
+            // Kernels that fill a GPU wait for each other (traces of an H200).
+            kernels: 1,
         }
     }
 }
@@ -195,8 +202,17 @@ pub trait Devices {
         None
     }
 
-    /// Tells how many bytes a second a device's link carries each way, where nobody knew.
-    fn set_link_bandwidth(&mut self, _device: DeviceId, _bandwidth: f64) {}
+    /// Bytes a second of the host's memory for these copies and what computes there together;
+    /// `None` where it is unknown.
+    fn host_bandwidth(&self) -> Option<f64> {
+        None
+    }
+
+    /// Tells the same, where nobody knew.
+    fn set_host_bandwidth(&mut self, _bandwidth: Option<f64>) {}
+
+    /// Tells how many bytes a second a device's link carries, where nobody knew.
+    fn set_link(&mut self, _device: DeviceId, _link: &LinkSpec) {}
 
     /// Chooses how copies go that are submitted from now on.
     ///

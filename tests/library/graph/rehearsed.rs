@@ -100,7 +100,7 @@ fn a_rehearsal_expects_what_the_simulator_takes() {
     errors.sort_by(f64::total_cmp);
     let (median, worst) = (errors[errors.len() / 2], errors[errors.len() - 1]);
     assert!(
-        median < 0.05 && worst < 0.2,
+        median < 0.005 && worst < 0.06,
         "median {median}, worst {worst}"
     );
 }

@@ -87,6 +87,7 @@ pub fn context() -> Context {
         queues: 3,
         driver: "sim".into(),
         link_bandwidth,
+        one_way: None,
     };
     Context {
         workload: Workload::new(

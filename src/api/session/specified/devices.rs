@@ -156,6 +156,7 @@ mod tests {
             queues: 2,
             driver: "a driver".to_owned(),
             link_bandwidth: None,
+            one_way: None,
         }
     }
 

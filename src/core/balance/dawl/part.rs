@@ -20,6 +20,9 @@ const ROUGH: f64 = 2.0;
 const SECOND: u32 = 1;
 const DISAPPOINTED: f64 = 0.8;
 
+/// Devices that compute in the host's memory share it if they are as fast as this part of it.
+const SATURATED: f64 = 0.9;
+
 /// Steps for which no other device is tried beside those that probes have shown to be best.
 const ALONE_FOR: u32 = 512;
 
@@ -113,7 +116,16 @@ impl Dawl {
         own.sort_by(|one, other| self.held_rate(*other).total_cmp(&self.held_rate(*one)));
         let parts = parts(&own, &others, |_, _| false).into_iter().map(|part| {
             let part: Part = (0..at_work.len()).map(|d| part.contains(&d)).collect();
-            let plan = self.at_rates(&part, &faster)?;
+            let unshared = self.unshared(&part);
+            let faster = |d: usize| match self.devices[d].capacity {
+                Some(_) => faster(d),
+                None => unshared * faster(d),
+            };
+            let mut plan = self.at_rates(&part, &faster)?;
+            // Devices that compute in the host's memory are as fast together as that is.
+            let pooled = plan.pooled.iter().sum::<u64>() as f64;
+            let least = self.memory.map_or(0.0, |rate| pooled / rate);
+            plan.seconds = plan.seconds.max(least);
             let seconds = plan.seconds + self.moving(&plan.held) / left;
             Some(Estimated {
                 part,
@@ -122,6 +134,21 @@ impl Dawl {
             })
         });
         parts.flatten().collect()
+    }
+
+    /// How many times as fast as in the part at work a device may be in this one that computes in
+    /// the host's memory: others that compute there and leave it this part were measured with it, and
+    /// all together were as fast as that memory.
+    fn unshared(&self, part: &Part) -> f64 {
+        let rate = |part: &Part| -> f64 {
+            let sharing = working(part).filter(|d| self.devices[*d].capacity.is_none());
+            sharing.map(|d| self.pool_rate(d, false)).sum()
+        };
+        let (all, own) = (rate(&self.at_work()), rate(part));
+        match self.memory {
+            Some(memory) if own > 0.0 && all >= SATURATED * memory => all / own,
+            _ => 1.0,
+        }
     }
 
     /// How many times as fast as probed a device may be beside a part: a kernel on one of
@@ -395,6 +422,25 @@ mod tests {
         (plan.held.iter().zip(&plan.pooled))
             .map(|(held, pooled)| held + pooled > 0)
             .collect()
+    }
+
+    #[test]
+    fn devices_that_share_a_memory_are_as_fast_together_as_it_is() {
+        let works = |memory: Option<f64>, rates: [f64; 2]| {
+            let mut dawl = Dawl::new(&Setup {
+                memory,
+                ..setup(1000, vec![cpu(), cpu()])
+            });
+            for (device, rate) in rates.into_iter().enumerate() {
+                probe(&mut dawl, (device, ProbeKind::Alone), rate, 1e-3);
+            }
+            [0, 1].map(|device| dawl.plan(0).pooled[device] > 0)
+        };
+        // The memory is busy with both: each has all of it where it is alone.
+        assert_eq!(works(Some(10.0), [5.0, 5.0]), [true, false]);
+        // It is not, or nobody knows it.
+        assert_eq!(works(Some(20.0), [5.0, 5.0]), [true, true]);
+        assert_eq!(works(None, [5.0, 5.0]), [true, true]);
     }
 
     #[test]

@@ -75,6 +75,7 @@ impl Divider {
             published: 0.0,
             runs_ahead: false,
             bus: None,
+            memory: None,
         })?;
         divider.decider = Some(Decider {
             balancer: Mutex::new(balancer),

@@ -106,6 +106,7 @@ fn devices_share_what_one_has_loaded() {
     let bandwidth = own.devices[0].bandwidth;
     let links = Links {
         bus: bandwidth,
+        host: None,
         peers: vec![vec![bandwidth.map(|rate| 2.0 * rate); 4]; 4],
     };
     let shared = Problem {
@@ -135,6 +136,7 @@ fn a_slow_device_does_not_end_last() {
     let mut devices = gpus(2, 35);
     devices.push(DeviceModel {
         bandwidth: None,
+        one_way: None,
         memory: None,
         ..devices[0].clone()
     });
@@ -190,6 +192,7 @@ fn what_a_device_loads_and_stores_counts_against_the_host() {
         let mut devices = gpus(1, 1000);
         devices.push(DeviceModel {
             bandwidth: None,
+            one_way: None,
             memory: None,
             ..devices[0].clone()
         });

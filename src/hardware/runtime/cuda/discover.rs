@@ -137,6 +137,7 @@ pub(super) fn found(number: usize, version: i32) -> Result<FoundGpu, Failure> {
         queues: 3,
         driver: format!("NVIDIA CUDA {}", release(version)),
         link_bandwidth: None,
+        one_way: None,
     };
     let bus = positive(CU_DEVICE_ATTRIBUTE_PCI_BUS_ID).ok();
     let slot = positive(CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID).ok();

@@ -147,6 +147,7 @@ pub(super) fn describe(name: String, platform: &str, id: ClDevice) -> Device {
         },
         driver: format!("{platform} {}", driver.trim()),
         link_bandwidth: None,
+        one_way: None,
     }
 }
 

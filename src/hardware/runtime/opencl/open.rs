@@ -304,6 +304,7 @@ mod tests {
             queues: 2,
             driver: String::new(),
             link_bandwidth: None,
+            one_way: None,
         }
     }
 

@@ -233,6 +233,7 @@ fn other(
             queues: spec.queues,
             driver: driver(machine),
             link_bandwidth: spec.link.as_ref().map(|link| link.both_ways),
+            one_way: spec.link.as_ref().map(|link| [link.h2d, link.d2h]),
         },
         enqueue: spec.enqueue_ns,
         completion: spec.completion_latency_ns,
@@ -346,11 +347,16 @@ impl DeviceModel {
     /// What its commands cost beside their work.
     pub fn costs(&self) -> CommandCosts {
         let seconds = |nanos: Nanos| nanos as f64 / 1e9;
+        let of_link = |nanos: fn(&LinkSpec) -> Nanos| {
+            (self.link.as_ref()).map_or(0.0, |link| seconds(nanos(&link.spec)))
+        };
         CommandCosts {
             enqueue: seconds(self.enqueue),
             launch: seconds(self.launch_overhead),
-            latency: (self.link.as_ref()).map_or(0.0, |link| seconds(link.spec.latency_ns)),
+            behind_write: of_link(|link| link.launch_delay_ns),
+            latency: of_link(|link| link.latency_ns),
             completion: seconds(self.completion),
+            kernels: self.spec.as_ref().map_or(1, |spec| spec.concurrent_kernels),
         }
     }
 

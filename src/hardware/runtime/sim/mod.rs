@@ -53,6 +53,7 @@ pub struct Sim {
     devices: Vec<Device>,
     models: Vec<DeviceModel>,
     bus_bandwidth: Option<f64>,
+    host_bandwidth: f64,
     /// By source and target: how copies go. Others go through host memory.
     paths: BTreeMap<(usize, usize), PeerPath>,
     schedule: Schedule,
@@ -138,6 +139,7 @@ impl Sim {
             memory: SimMemory::new(options.data, machine.host.memory, memories),
             models,
             bus_bandwidth: machine.host.bus_bandwidth,
+            host_bandwidth: machine.host.shared(),
             schedule,
             losses: vec![0; selected.len()],
             noise: Noise::new(

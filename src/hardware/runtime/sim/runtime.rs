@@ -76,6 +76,10 @@ impl Devices for Sim {
         self.bus_bandwidth
     }
 
+    fn host_bandwidth(&self) -> Option<f64> {
+        Some(self.host_bandwidth)
+    }
+
     fn open_queue(&mut self, device: DeviceId, _kind: QueueKind) -> Result<QueueId, RuntimeError> {
         self.check_present(device)?;
         let id = QueueId::fresh();

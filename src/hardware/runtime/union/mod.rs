@@ -55,6 +55,7 @@ pub struct Union {
     buffers: IdMap<BufferId, OwnMemory>,
     /// By source and target: how copies go.
     paths: HashMap<(DeviceId, DeviceId), PeerPath>,
+    host_bandwidth: Option<f64>,
     staging: Staging,
     regions: IdMap<HostMemoryId, HostRegion>,
     /// Pinned regions that were freed.
@@ -145,6 +146,7 @@ impl Union {
             regions: IdMap::default(),
             spare: Spare::default(),
             adopted: IdMap::default(),
+            host_bandwidth: None,
             order: Order::default(),
             in_flight: IdMap::default(),
             uncovered: IdMap::default(),

@@ -9,7 +9,7 @@ use pdawl_base::parallel;
 use super::staging::{OwnMemory, Role};
 use super::{Held, InFlight, Released, Union};
 use crate::codelet::{Codelet, KernelArgument, OpenClKernel};
-use crate::machine::Device;
+use crate::machine::{Device, LinkSpec};
 use crate::runtime::{
     AdoptedMemory, BufferId, Command, Comparison, Completion, DeviceId, Devices, EventId,
     HostMemoryId, HostRegion, HostSpan, Nanos, NotAdopted, Notice, PeerPath, QueueId, QueueKind,
@@ -36,9 +36,18 @@ impl Devices for Union {
         self.paths.get(&(from, to)).copied()
     }
 
-    fn set_link_bandwidth(&mut self, device: DeviceId, bandwidth: f64) {
+    fn host_bandwidth(&self) -> Option<f64> {
+        self.host_bandwidth
+    }
+
+    fn set_host_bandwidth(&mut self, bandwidth: Option<f64>) {
+        self.host_bandwidth = bandwidth;
+    }
+
+    fn set_link(&mut self, device: DeviceId, link: &LinkSpec) {
         if let Some(device) = self.devices.get_mut(device.0) {
-            device.link_bandwidth = Some(bandwidth);
+            device.link_bandwidth = Some(link.both_ways);
+            device.one_way = Some([link.h2d, link.d2h]);
         }
     }
 

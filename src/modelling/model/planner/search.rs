@@ -253,6 +253,7 @@ pub fn divided(
         runs_ahead: true,
         moves_directly: true,
         bus: None,
+        memory: None,
     };
     let plan = strategy.build(&setup)?.plan(0);
     let workers: Vec<ConfiguredDevice> = (workers.into_iter().zip(&plan.pooled))

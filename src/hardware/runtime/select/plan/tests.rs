@@ -28,6 +28,7 @@ fn offer(platform: usize, device: usize, kind: DeviceKind, units: u32, fp64: boo
             queues: 3,
             driver: String::new(),
             link_bandwidth: None,
+            one_way: None,
         },
         identity: GpuIdentity::default(),
     }

@@ -232,6 +232,7 @@ fn device(name: String) -> Device {
         queues: 2,
         driver: String::new(),
         link_bandwidth: None,
+        one_way: None,
     }
 }
 
