@@ -153,19 +153,6 @@ fn nanos(seconds: f64) -> Nanos {
     (seconds * 1e9) as Nanos
 }
 
-/// What a job needs that takes one slot of an engine.
-fn demand(engine: Engine, uses: Vec<Use>) -> Demand {
-    Demand {
-        engine,
-        other: None,
-        slots: None,
-        gap: 0,
-        delay: None,
-        latency: 0,
-        uses,
-    }
-}
-
 /// Operations and bytes a second of a task on a device.
 fn rates(task: &Task, device: usize) -> [f64; 2] {
     let seconds = task.seconds[device].filter(|seconds| *seconds > 0.0);
@@ -265,7 +252,7 @@ impl<'a> Rehearsal<'a> {
         let uses = uses.map(|rate| Use::of(rate, bytes as f64)).collect();
         let demand = Demand {
             latency: nanos(self.problem.devices[device].costs.latency),
-            ..demand(engine, uses)
+            ..Demand::of(engine, uses)
         };
         (self.schedule).submit(self.devices[device].number, demand, after, false)
     }
@@ -340,7 +327,7 @@ impl<'a> Rehearsal<'a> {
                     behind: ways[0].rate,
                     by: nanos(costs.behind_write),
                 }),
-                ..demand(of.kernels, uses)
+                ..Demand::of(of.kernels, uses)
             };
             let job = (self.schedule).submit(of.number, demand, &after, false);
             of.queues[0].1 = job;

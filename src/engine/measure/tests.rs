@@ -166,10 +166,10 @@ fn the_ways_of_a_simulated_machine_are_those_of_its_file() {
             let own = found.peers.iter().find(same).expect("a way");
             assert_near("a way between devices", own.bandwidth, peer.bandwidth, 0.05);
         }
-        if let Some((host, expected)) = found.host.zip(expected.host) {
+        if let Some((host, expected)) = found.host_bandwidth.zip(expected.host_bandwidth) {
             assert_near("the host's memory", host, expected, 0.1);
         }
-        assert_eq!(found.host.is_none(), name == "laptop");
+        assert_eq!(found.host_bandwidth.is_none(), name == "laptop");
         let mut both = Ways::default();
         both.extend(&found);
         both.extend(&found);

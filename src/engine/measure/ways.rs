@@ -24,7 +24,7 @@ pub struct Ways {
     pub peers: Vec<PeerSpec>,
     /// Bytes a second of the host's memory, for cores and links together.
     #[serde(default)]
-    pub host: Option<f64>,
+    pub host_bandwidth: Option<f64>,
 }
 
 impl From<&MachineFile> for Ways {
@@ -34,7 +34,7 @@ impl From<&MachineFile> for Ways {
         Self {
             links: links.collect(),
             peers: file.peers.clone(),
-            host: Some(file.host.shared()),
+            host_bandwidth: Some(file.host.shared()),
         }
     }
 }
@@ -69,7 +69,7 @@ impl Ways {
         }
         let silent = &mut |_: &str, _: &str| {};
         let peers = device::measure_peers(&mut probe, &own, silent)?;
-        let host = match pool {
+        let host_bandwidth = match pool {
             Some(pool) => {
                 let (from, to) = (Memory::Host(memory.from), Memory::Host(memory.to));
                 let (copy, traffic) = probe.large_copy(from, to, memory.bytes);
@@ -79,7 +79,11 @@ impl Ways {
             }
             None => None,
         };
-        Ok(Self { links, peers, host })
+        Ok(Self {
+            links,
+            peers,
+            host_bandwidth,
+        })
     }
 
     /// Whether the links of all devices with memory of their own are known.
@@ -96,6 +100,6 @@ impl Ways {
         };
         self.peers.retain(is_other);
         self.peers.extend(later.peers.iter().cloned());
-        self.host = later.host.or(self.host);
+        self.host_bandwidth = later.host_bandwidth.or(self.host_bandwidth);
     }
 }

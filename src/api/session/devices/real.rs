@@ -114,7 +114,7 @@ fn keep_on(union: &mut Union, gpu: Option<usize>) {
 /// Tells devices of their links, and lets copies between them go directly. A path between devices that are not open is
 /// ignored, as are devices that cannot: copies between them go through the host.
 fn connect(runtime: &mut dyn Runtime, ways: &Ways) {
-    runtime.set_host_bandwidth(ways.host);
+    runtime.set_host_bandwidth(ways.host_bandwidth);
     for device in 0..runtime.devices().len() {
         if let Some(link) = ways.links.get(&runtime.devices()[device].name) {
             runtime.set_link(DeviceId(device), link);

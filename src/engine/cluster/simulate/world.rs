@@ -371,15 +371,7 @@ impl<'a> World<'a> {
         // A transfer of nothing takes its latency.
         let bytes = bytes.max(1) as f64;
         let (device, engine) = self.wires;
-        let demand = Demand {
-            engine,
-            other: None,
-            slots: None,
-            gap: 0,
-            delay: None,
-            latency: 0,
-            uses: links.map(|link| Use::of(link, bytes)).collect(),
-        };
+        let demand = Demand::of(engine, links.map(|link| Use::of(link, bytes)).collect());
         let job = self.schedule.submit(device, demand, &[], false);
         self.doing.insert(job, Doing::Transfer(to, content));
     }

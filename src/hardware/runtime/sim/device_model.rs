@@ -330,8 +330,6 @@ impl DeviceModel {
             uses = vec![Use::of(self.compute, seconds * noise)];
         }
         Demand {
-            engine: self.kernels,
-            other: None,
             slots,
             gap: self.launch_overhead,
             delay: self.link.as_ref().map(|link| Delay {
@@ -340,7 +338,7 @@ impl DeviceModel {
             }),
             // A codelet of several launches has begun with the first one.
             latency: launches.saturating_sub(1) * self.launch_overhead,
-            uses,
+            ..Demand::of(self.kernels, uses)
         }
     }
 
@@ -371,27 +369,19 @@ impl DeviceModel {
         let amount = bytes as f64 * noise;
         let uses = [way, link.both, self.host_memory];
         let uses = uses.into_iter().chain(link.bus);
+        let uses = uses.map(|resource| Use::of(resource, amount)).collect();
         Some(Demand {
-            engine,
-            other: None,
-            slots: None,
-            gap: 0,
-            delay: None,
             latency: link.spec.latency_ns,
-            uses: uses.map(|resource| Use::of(resource, amount)).collect(),
+            ..Demand::of(engine, uses)
         })
     }
 
     /// What a copy within the device's own memory needs, where each byte is read and written.
     pub fn copy_within(&self, bytes: u64, noise: f64) -> Demand {
+        let uses = vec![Use::of(self.memory, 2.0 * bytes as f64 * noise)];
         Demand {
-            engine: self.kernels,
-            other: None,
-            slots: None,
             gap: self.launch_overhead,
-            delay: None,
-            latency: 0,
-            uses: vec![Use::of(self.memory, 2.0 * bytes as f64 * noise)],
+            ..Demand::of(self.kernels, uses)
         }
     }
 
@@ -465,14 +455,10 @@ impl PeerLink {
 
     /// What a copy of `bytes` bytes needs, `noise` times as much as described.
     pub fn copy(&self, bytes: u64, noise: f64) -> Demand {
+        let uses = vec![Use::of(self.link, bytes as f64 * noise)];
         Demand {
-            engine: self.engine,
-            other: None,
-            slots: None,
-            gap: 0,
-            delay: None,
             latency: self.spec.latency_ns,
-            uses: vec![Use::of(self.link, bytes as f64 * noise)],
+            ..Demand::of(self.engine, uses)
         }
     }
 

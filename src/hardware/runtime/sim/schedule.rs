@@ -48,6 +48,19 @@ pub struct Demand {
 }
 
 impl Demand {
+    /// That of a job that takes one slot and uses these resources as soon as it has it.
+    pub fn of(engine: Engine, uses: Vec<Use>) -> Self {
+        Self {
+            engine,
+            other: None,
+            slots: None,
+            gap: 0,
+            delay: None,
+            latency: 0,
+            uses,
+        }
+    }
+
     /// Slots that it takes of its engine.
     fn slots(&self) -> u32 {
         self.slots.map_or(1, |slots| slots.count.max(1))
