@@ -305,15 +305,16 @@ impl<'a> Rehearsal<'a> {
             let of = &mut self.devices[device];
             let (task, mut after) = of.prepared.remove(place);
             of.begun += 1;
+            let about = &self.problem.tasks[task];
+            // What a device cannot run never ends.
+            let Some(seconds) = about.seconds[device] else {
+                continue;
+            };
             of.queues.rotate_left(1);
             let (queue, last) = of.queues[0];
             after.push(last);
-            let about = &self.problem.tasks[task];
             let costs = self.problem.devices[device].costs;
-            let mut uses = vec![Use::of(
-                queue,
-                about.seconds[device].unwrap_or(f64::INFINITY),
-            )];
+            let mut uses = vec![Use::of(queue, seconds)];
             match of.room {
                 Some(_) => uses.extend([
                     Use::of(of.compute[0], about.cost.flops),

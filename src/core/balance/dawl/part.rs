@@ -113,18 +113,19 @@ impl Dawl {
         let at_work = self.at_work();
         let (mut own, others): (Vec<usize>, Vec<usize>) =
             working(&at_work).partition(|d| self.devices[*d].capacity.is_some());
+        let memory = self.memory.filter(|_| others.len() > 1);
         own.sort_by(|one, other| self.held_rate(*other).total_cmp(&self.held_rate(*one)));
         let parts = parts(&own, &others, |_, _| false).into_iter().map(|part| {
             let part: Part = (0..at_work.len()).map(|d| part.contains(&d)).collect();
-            let unshared = self.unshared(&part);
+            let unshared = memory.map_or(1.0, |memory| self.unshared(&part, memory));
             let faster = |d: usize| match self.devices[d].capacity {
                 Some(_) => faster(d),
                 None => unshared * faster(d),
             };
             let mut plan = self.at_rates(&part, &faster)?;
-            // Devices that compute in the host's memory are as fast together as that is.
+            // Several devices that compute in the host's memory are as fast together as that is.
             let pooled = plan.pooled.iter().sum::<u64>() as f64;
-            let least = self.memory.map_or(0.0, |rate| pooled / rate);
+            let least = memory.map_or(0.0, |rate| pooled / rate);
             plan.seconds = plan.seconds.max(least);
             let seconds = plan.seconds + self.moving(&plan.held) / left;
             Some(Estimated {
@@ -139,15 +140,15 @@ impl Dawl {
     /// How many times as fast as in the part at work a device may be in this one that computes in
     /// the host's memory: others that compute there and leave it this part were measured with it, and
     /// all together were as fast as that memory.
-    fn unshared(&self, part: &Part) -> f64 {
+    fn unshared(&self, part: &Part, memory: f64) -> f64 {
         let rate = |part: &Part| -> f64 {
             let sharing = working(part).filter(|d| self.devices[*d].capacity.is_none());
             sharing.map(|d| self.pool_rate(d, false)).sum()
         };
         let (all, own) = (rate(&self.at_work()), rate(part));
-        match self.memory {
-            Some(memory) if own > 0.0 && all >= SATURATED * memory => all / own,
-            _ => 1.0,
+        match own > 0.0 && all >= SATURATED * memory {
+            true => all / own,
+            false => 1.0,
         }
     }
 
