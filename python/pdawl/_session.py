@@ -170,7 +170,7 @@ class Session:
         grid: Any,
         steps: int = 1,
         *,
-        superstep: int | Literal["auto"] = 1,
+        superstep: int | Literal["auto"] = "auto",
         coefficients: Sequence[float] | None = None,
         until: float | None = None,
         check_every: int = 10,

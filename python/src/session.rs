@@ -52,7 +52,7 @@ impl StencilOptions {
         run = run.steps(self.steps);
         run = match self.superstep {
             Some(superstep) => run.superstep(superstep),
-            None => run.superstep_auto(),
+            None => run,
         };
         if let Some(coefficients) = &self.coefficients {
             run = run.coefficients(coefficients);

@@ -8,6 +8,7 @@ use pdawl_api::codelet::stencil::{Dimensions, Precision};
 use pdawl_api::matrix::npy::NpyMatrix;
 use pdawl_api::quantity::Bytes;
 use pdawl_api::report::Workload;
+use pdawl_api::session::divided::PlansSupersteps;
 use pdawl_api::workload::stencil::{Stencil, StencilError, check_finite};
 use pdawl_api::workload::{Divisible, Supersteps};
 
@@ -68,10 +69,11 @@ pub struct Grid {
     /// Steps between two barriers: a device computes its units, and halos as wide as so many
     /// steps need, before anything moves
     ///
-    /// auto chooses the number that was fastest in earlier runs, or that the machine's file predicts
-    /// to be (pdawl machine save).
-    #[arg(long, value_name = "K|auto", default_value = "1", value_parser = superstep)]
-    superstep: Superstep,
+    /// auto chooses the number that was fastest in earlier runs, or that is predicted to be
+    /// (docs/supersteps.md) [default: auto on one machine, without a named strategy, model or
+    /// fault, else 1]
+    #[arg(long, value_name = "K|auto", value_parser = superstep)]
+    superstep: Option<Superstep>,
 
     /// Floating-point type [default: that of the file, or f64]
     #[arg(long, value_enum)]
@@ -228,7 +230,7 @@ impl Grid {
     /// # Errors
     /// As [`Self::stencil`], except for memory and the file.
     pub fn check(&self) -> Result<(), Failure> {
-        if let Superstep::Of(superstep) = self.superstep
+        if let Some(Superstep::Of(superstep)) = self.superstep
             && superstep > self.steps
         {
             let steps = self.steps;
@@ -315,8 +317,8 @@ impl Grid {
     /// are planned.
     pub fn supersteps(&self) -> Supersteps {
         let size = match self.superstep {
-            Superstep::Of(size) => size,
-            Superstep::Auto => 1,
+            Some(Superstep::Of(size)) => size,
+            Some(Superstep::Auto) | None => 1,
         };
         let supersteps = Supersteps::new(self.steps, size);
         match self.until {
@@ -326,21 +328,11 @@ impl Grid {
     }
 
     /// Whether pdawl is to choose the steps between two barriers.
-    pub fn is_auto(&self) -> bool {
-        matches!(self.superstep, Superstep::Auto)
-    }
-
-    /// Refuses to choose the steps between two barriers.
-    ///
-    /// # Errors
-    /// With `--superstep auto`.
-    pub fn refuse_auto(&self) -> Result<(), Failure> {
+    pub fn plans_supersteps(&self) -> PlansSupersteps {
         match self.superstep {
-            Superstep::Of(_) => Ok(()),
-            Superstep::Auto => Err(Failure::usage(
-                "--superstep auto plans a run on one machine",
-                "--superstep K",
-            )),
+            Some(Superstep::Of(_)) => PlansSupersteps::Never,
+            Some(Superstep::Auto) => PlansSupersteps::Always,
+            None => PlansSupersteps::IfUsual,
         }
     }
 

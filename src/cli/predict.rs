@@ -33,7 +33,8 @@ enum Workload {
     /// Predict a Jacobi stencil: 2-D 5-point or 3-D 7-point
     ///
     /// Nothing is run: a machine's cost model predicts the CPU's and the GPUs'
-    /// steps, and the planner what both reach together.
+    /// steps, and the planner what both reach together, with a barrier after each
+    /// step: `pdawl run stencil --superstep 1`.
     Stencil(Box<Stencil>),
     /// Predict the product of a sparse matrix with a vector
     Spmv(Box<Spmv>),
@@ -98,7 +99,6 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let (report, format) = match &args.workload {
         Workload::Stencil(args) => {
             args.grid.check()?;
-            args.grid.refuse_auto()?;
             (predicted(&args.place, stencil(&args.grid))?, &args.place)
         }
         Workload::Spmv(args) => {

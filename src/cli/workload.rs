@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pdawl_api::session::divided::{Divided, Sharing, Work};
+use pdawl_api::session::divided::{Divided, PlansSupersteps, Sharing, Work};
 use pdawl_api::workload::Supersteps;
 
 use super::failure::Failure;
@@ -45,7 +45,7 @@ impl WorkloadRequest {
                 let precision = stencil.precision();
                 let file = grid.input.as_ref().map(|path| path.display().to_string());
                 let divided = Divided {
-                    plans_supersteps: grid.is_auto(),
+                    plans_supersteps: grid.plans_supersteps(),
                     tolerance: grid.tolerance(),
                     origin: (file, grid.seed),
                     ..Divided::new(Work::Stencil(stencil), grid.supersteps(), Sharing::Adaptive)
@@ -92,7 +92,7 @@ impl WorkloadRequest {
 
     /// Whether the steps between two barriers are to be planned.
     pub fn plans_superstep(&self) -> bool {
-        matches!(self, Self::Stencil(grid) if grid.is_auto())
+        matches!(self, Self::Stencil(grid) if grid.plans_supersteps() != PlansSupersteps::Never)
     }
 
     pub fn seed(&self) -> u64 {

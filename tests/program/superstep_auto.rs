@@ -1,4 +1,4 @@
-//! `pdawl run stencil --superstep auto`: how many steps there are between two barriers, and what
+//! `pdawl run stencil --superstep auto`, the default: how many steps there are between two barriers, and what
 //! the run begins with.
 
 use serde_json::Value;
@@ -16,8 +16,8 @@ fn superstep(report: &Value) -> u64 {
 #[test]
 fn an_adaptive_run_begins_with_the_plan() {
     let home = Home::new();
-    let run = "run stencil --machine h200 --size 4096 --steps 32 --adaptive";
-    let planned = home.json(&format!("{run} --superstep auto"));
+    let run = "run stencil --machine h200 --size 9000 --gpu-memory 512MiB --steps 32 --adaptive";
+    let planned = home.json(run);
     assert!(superstep(&planned) > 1, "{planned}");
     assert_eq!(planned["policy"], "pdawl");
     let model = &planned["details"]["model"];
@@ -34,9 +34,24 @@ fn an_adaptive_run_begins_with_the_plan() {
         assert_eq!(fixed["details"]["model"], Value::Null);
         assert!(seconds(&planned) < 1.01 * seconds(&fixed), "{fixed}");
     }
-    let computed = "run stencil --machine k40 --size 300 --steps 32 --adaptive --superstep auto";
-    let computed = home.json(&format!("{computed} --verify"));
-    assert_eq!(computed["verification"]["right"], true);
+    let computed = "run stencil --machine k40 --size 300 --steps 32 --adaptive --verify";
+    assert_eq!(home.json(computed)["verification"]["right"], true);
+}
+
+/// What the host's caches gain beside GPUs that hold a whole grid is less than what a plan of it
+/// errs by.
+#[test]
+fn steps_are_single_where_nothing_says_otherwise() {
+    let home = Home::new();
+    let run = "run stencil --machine h200 --size 4096 --steps 32";
+    assert_eq!(superstep(&home.json(run)), 1);
+    let streamed = "run stencil --machine h200 --size 9000 --gpu-memory 512MiB --steps 32";
+    for options in ["--strategy dawl", "--strategy gpu", "--fault gpu0:slow:2@3"] {
+        let report = home.json(&format!("{streamed} {options}"));
+        assert_eq!(superstep(&report), 1, "{options}");
+    }
+    let asked = home.json(&format!("{streamed} --strategy gpu --superstep auto"));
+    assert!(superstep(&asked) > 1);
 }
 
 /// Who has no part in the plan is reported, where a strategy leaves the choice to the plan.

@@ -3,7 +3,7 @@
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use super::divided::{Divided, ModelChoice, Work};
+use super::divided::{Divided, ModelChoice, PlansSupersteps, Work};
 use super::{Error, Number, Run, Session};
 use crate::codelet::Precision;
 use crate::matrix::Shared;
@@ -145,7 +145,7 @@ impl Session {
             session: self,
             grid: grid.into(),
             steps: 1,
-            superstep: Some(1),
+            superstep: None,
             coefficients: None,
             until: None,
             verify: false,
@@ -161,16 +161,8 @@ impl<'a> StencilRun<'a> {
         Self { steps, ..self }
     }
 
-    /// So many steps between two barriers; see docs/supersteps.md.
-    pub fn superstep(self, superstep: u32) -> Self {
-        Self {
-            superstep: Some(superstep),
-            ..self
-        }
-    }
-
-    /// As many steps between two barriers as were fastest in earlier runs, or as the machine's file
-    /// predicts to be (`pdawl machine save`), as `--superstep auto` does.
+    /// So many steps between two barriers, instead of as many as were fastest in earlier runs or are
+    /// predicted to be; see docs/supersteps.md.
     ///
     /// ```
     /// use pdawl::session::{Grid, Session};
@@ -178,14 +170,16 @@ impl<'a> StencilRun<'a> {
     /// # fn main() -> Result<(), pdawl::session::Error> {
     /// let mut session = Session::simulate("k40")?;
     /// let mut grid = Grid::new(&[2000, 2000], vec![1.0; 4_000_000])?;
-    /// let run = session.stencil(&mut grid).steps(60).superstep_auto().run()?;
+    /// let run = session.stencil(&mut grid).steps(60).run()?;
     /// assert!(run.workload.superstep() > 1);
+    /// let run = session.stencil(&mut grid).steps(60).superstep(1).run()?;
+    /// assert_eq!(run.workload.superstep(), 1);
     /// # Ok(())
     /// # }
     /// ```
-    pub fn superstep_auto(self) -> Self {
+    pub fn superstep(self, superstep: u32) -> Self {
         Self {
-            superstep: None,
+            superstep: Some(superstep),
             ..self
         }
     }
@@ -276,7 +270,10 @@ impl<'a> StencilRun<'a> {
         };
         let divided = Divided {
             tolerance: self.until.map(|(change, _)| change),
-            plans_supersteps: self.superstep.is_none(),
+            plans_supersteps: match self.superstep {
+                None => PlansSupersteps::IfUsual,
+                Some(_) => PlansSupersteps::Never,
+            },
             model,
             gpu_memory: self.gpu_memory,
             verify: self.verify,

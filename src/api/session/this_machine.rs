@@ -9,11 +9,11 @@ use serde::Serialize;
 use super::Error;
 use crate::codelet::copy;
 use crate::engine;
-use crate::engine::measure::{MachineDescription, MeasureOptions};
+use crate::engine::measure::{MachineDescription, MeasureError, MeasureOptions};
 use crate::machine::{Device, DeviceKind, Host, MachineFile};
 use crate::profile::kernels::{KernelProfiles, KernelProfilesError, path_of_user};
 use crate::runtime::select::{self, Selection};
-use crate::runtime::{RuntimeError, cuda, opencl};
+use crate::runtime::{Runtime, RuntimeError, cuda, opencl};
 
 pub use select::{fingerprint, fingerprint_beside};
 
@@ -117,12 +117,36 @@ pub fn measure(
     copy_size: u64,
     progress: &mut dyn FnMut(&str, &str),
 ) -> Result<MachineFile, Error> {
-    let host = Host::detect();
     let (mut runtime, notes) = select::open(None, false)?;
+    let description = format!("Measured by `pdawl machine save`. {}", notes.join(" "));
+    let options = MeasureOptions {
+        bytes: copy_size,
+        ..MeasureOptions::default()
+    };
+    let about = (name, description);
+    Ok(measured(runtime.as_mut(), about, options, progress)?)
+}
+
+/// Measures these devices for a first run, as a machine file.
+///
+/// # Errors
+/// As [`engine::measure::measure`].
+pub fn measure_open(runtime: &mut dyn Runtime) -> Result<MachineFile, MeasureError> {
+    let about = ("this machine", "Measured by the first run.".to_owned());
+    measured(runtime, about, MeasureOptions::FIRST, &mut |_, _| {})
+}
+
+fn measured(
+    runtime: &mut dyn Runtime,
+    (name, description): (&str, String),
+    options: MeasureOptions,
+    progress: &mut dyn FnMut(&str, &str),
+) -> Result<MachineFile, MeasureError> {
+    let host = Host::detect();
     let about = MachineDescription {
         name: name.to_owned(),
         title: format!("{} with {} cores", host.model, host.cores.len()),
-        description: format!("Measured by `pdawl machine save`. {}", notes.join(" ")),
+        description,
         fingerprint: Some(fingerprint().to_string()),
         sockets: host.sockets,
         l2: host.l2.map(|cache| cache.bytes),
@@ -130,17 +154,11 @@ pub fn measure(
     };
     let options = MeasureOptions {
         // Several copies exist at the same time.
-        bytes: copy_size.min(host.memory.obtainable(0) / 8),
-        ..MeasureOptions::default()
+        bytes: options.bytes.min(host.memory.obtainable(0) / 8),
+        ..options
     };
     let copy = Arc::new(copy::codelet());
-    Ok(engine::measure::measure(
-        runtime.as_mut(),
-        &copy,
-        about,
-        options,
-        progress,
-    )?)
+    engine::measure::measure(runtime, &copy, about, options, progress)
 }
 
 /// What is known of kernels and runs on this machine.

@@ -69,16 +69,18 @@ pub fn measure(
         progress(&device.name, "stencils");
         efficiency = probe.efficiencies(queue, (from, to), bytes, memory_bandwidth)?;
     }
-    progress(&device.name, "products");
-    let mut product =
-        |precision: ProductPrecision| probe.product(queue, (from, to), bytes, precision);
-    let flops_f32 = Some(product(NumberFormat::F32.into())?);
-    let flops_f16 = Some(product(NumberFormat::F16.into())?);
-    let flops_tf32 = Some(product(NumberFormat::Tf32.into())?);
-    let flops_f64 = match device.fp64 {
-        true => Some(product(ProductPrecision::Double)?),
-        false => None,
+    let products = probe.options().products;
+    if products {
+        progress(&device.name, "products");
+    }
+    let mut product = |precision: ProductPrecision, is_wanted: bool| {
+        let wanted = is_wanted.then_some(precision);
+        (wanted.map(|precision| probe.product(queue, (from, to), bytes, precision))).transpose()
     };
+    let flops_f32 = product(NumberFormat::F32.into(), products)?;
+    let flops_f16 = product(NumberFormat::F16.into(), products)?;
+    let flops_tf32 = product(NumberFormat::Tf32.into(), products)?;
+    let flops_f64 = product(ProductPrecision::Double, products && device.fp64)?;
 
     progress(&device.name, "launch overhead and completion latency");
     let short = probe.copy(from, to, device.compute_units.into(), 16);
@@ -119,7 +121,7 @@ pub fn measure(
 }
 
 /// Both directions alone and together, the latency, and the copy engines.
-pub fn measure_link(
+fn measure_link(
     probe: &mut Probe,
     id: DeviceId,
     memory: &HostMemory,

@@ -4,7 +4,6 @@
 //! machine returns that machine's figures.
 //!
 //! * `probe` runs commands and times them, and computes figures from times;
-//! * `ways` measures links and copies between devices alone, for a first run;
 //! * `host` measures the pool of host cores, and host memory under cores and links, `device` every
 //!   other device, its link, and copies between devices, and `stencils` the bandwidth of real
 //!   kernels relative to a copy, and operations a second;
@@ -17,7 +16,6 @@ mod device;
 mod host;
 mod probe;
 mod stencils;
-mod ways;
 
 #[cfg(test)]
 mod tests;
@@ -33,7 +31,6 @@ use crate::machine::{Device, DeviceKind, DeviceSpec, MachineFile, Noise};
 use crate::runtime::{DeviceId, Runtime, RuntimeError};
 use crate::workload::FirstVersionError;
 use probe::Probe;
-pub use ways::Ways;
 
 /// Why a machine could not be measured.
 #[derive(Debug, Error)]
@@ -72,6 +69,17 @@ pub struct MeasureOptions {
     pub bytes: u64,
     /// Runs of which the median counts.
     pub repeats: u32,
+    /// Whether the operations a second of products are measured, for which libraries are loaded.
+    pub products: bool,
+}
+
+impl MeasureOptions {
+    /// For a first run: what divided steps and copies take, in less than a second.
+    pub const FIRST: Self = Self {
+        bytes: 256 << 20,
+        repeats: 3,
+        products: false,
+    };
 }
 
 impl Default for MeasureOptions {
@@ -79,6 +87,7 @@ impl Default for MeasureOptions {
         Self {
             bytes: 1 << 30,
             repeats: 7,
+            products: true,
         }
     }
 }

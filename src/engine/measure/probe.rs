@@ -58,6 +58,10 @@ impl<'a> Probe<'a> {
         }
     }
 
+    pub fn options(&self) -> &MeasureOptions {
+        &self.options
+    }
+
     pub fn device(&self, device: DeviceId) -> &Device {
         &self.scope.devices()[device.0]
     }

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use std::{env, process};
 
-use crate::engine::measure::Ways;
-use crate::machine::{Device, Fingerprint, RuntimeKind};
+use crate::engine::measure::MeasureError;
+use crate::machine::{Device, DeviceKind, Fingerprint, MachineFile, RuntimeKind};
 use crate::profile::kernels::{KernelProfiles, KernelProfilesError, path_of_user};
 use crate::runtime::select::{Libraries, fingerprint, libraries};
 use crate::runtime::{Comparison, Runtime};
+use crate::session::this_machine;
 
 /// Names what is to be kept of runs: nothing if it is `off`.
 const ROWS: &str = "PDAWL_ROWS";
@@ -97,19 +98,31 @@ impl KeptTimes {
         self.reads_rows.then_some(&self.profiles)
     }
 
-    /// The links of devices and copies between them, measured now if a device's is not known yet.
-    /// Nothing is where runs are not kept: it takes a tenth of a second, or more.
-    pub fn ways(&mut self, runtime: &mut dyn Runtime, notes: &mut Vec<String>) -> Option<&Ways> {
+    /// What is known of the machine, measured now if a GPU of these is not known yet. Nothing is
+    /// where runs are not kept: it takes most of a second.
+    pub fn machine(
+        &mut self,
+        runtime: &mut dyn Runtime,
+        notes: &mut Vec<String>,
+    ) -> Option<&MachineFile> {
         if !self.notes_rows {
             return None;
         }
-        if !self.profiles.file().ways.has_all(runtime.devices()) {
-            match Ways::measure(runtime) {
-                Ok(ways) => self.profiles.record_ways(&ways),
-                Err(error) => notes.push(format!("links are not measured: {error}")),
+        let known = self.profiles.file().machine.as_ref();
+        if !known.is_some_and(|known| has_all(known, runtime.devices())) {
+            match this_machine::measure_open(runtime) {
+                Ok(machine) => self.profiles.record_machine(machine),
+                Err(MeasureError::NoHost) => {}
+                Err(error) => notes.push(format!("the machine is not measured: {error}")),
             }
         }
-        Some(&self.profiles.file().ways)
+        self.profiles.file().machine.as_ref()
+    }
+
+    /// What a first run has measured of the machine.
+    #[cfg(feature = "models")]
+    pub fn measured(&self) -> Option<&MachineFile> {
+        self.profiles.file().machine.as_ref()
     }
 
     /// Where runs are noted.
@@ -176,6 +189,17 @@ impl Drop for KeptTimes {
             self.save(&mut Vec::new());
         }
     }
+}
+
+/// Whether a file has all of these devices that have a link, those of drivers for the CPU apart.
+pub fn has_all(file: &MachineFile, devices: &[Device]) -> bool {
+    let mut linked = devices.iter().filter(|device| is_linked(device));
+    linked.all(|device| file.devices.iter().any(|spec| spec.name == device.name))
+}
+
+/// Whether a device is a GPU with memory of its own.
+pub fn is_linked(device: &Device) -> bool {
+    device.kind != DeviceKind::Cpu && !device.shares_host_memory
 }
 
 fn not_kept(error: &KernelProfilesError) -> String {

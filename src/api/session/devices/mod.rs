@@ -26,7 +26,6 @@ use super::parts::Chosen;
 use super::rows::{KnownRun, Row};
 use super::specified::every;
 use crate::engine::graph::kernel_seconds::KernelSeconds;
-use crate::engine::measure::Ways;
 use crate::profile::kernels::KernelProfiles;
 use kept_times::KeptTimes;
 use real::RealDevices;
@@ -137,16 +136,16 @@ impl OpenDevices {
         let devices = real.runtime().devices();
         let mut times = KeptTimes::of(devices, kept, fresh, &mut notes);
         let mut name = name;
-        if devices.iter().any(|device| !device.shares_host_memory) {
+        if devices.iter().any(kept_times::is_linked) {
             let of_file = named.clone().or_else(NamedMachine::here);
             name = name.or_else(|| Some(of_file.as_ref()?.file.name.clone()));
             // A file of another runtime's devices says nothing of these.
-            let ways = of_file.map(|named| Ways::from(&named.file));
-            let ways = ways.filter(|ways| ways.has_all(devices));
-            let measured = times.as_mut().filter(|_| ways.is_none());
-            let measured = measured.and_then(|times| times.ways(real.runtime(), &mut notes));
-            if let Some(ways) = ways.or(measured.cloned()) {
-                real.connect(ways);
+            let file = of_file.map(|named| named.file);
+            let file = file.filter(|file| kept_times::has_all(file, devices));
+            let measured = times.as_mut().filter(|_| file.is_none());
+            let measured = measured.and_then(|times| times.machine(real.runtime(), &mut notes));
+            if let Some(file) = file.or(measured.cloned()) {
+                real.connect(file);
             }
         }
         let devices = real.runtime().devices().to_vec();
@@ -342,6 +341,14 @@ impl OpenDevices {
                 None => NamedMachine::here().map(|here| Cow::Owned(here.file)),
             },
         }
+    }
+
+    /// The same, or what a first run has measured.
+    #[cfg(feature = "models")]
+    pub fn file_or_measured(&self) -> Option<std::borrow::Cow<'_, MachineFile>> {
+        let measured = self.times.as_ref().and_then(KeptTimes::measured);
+        self.file()
+            .or_else(|| measured.map(std::borrow::Cow::Borrowed))
     }
 }
 

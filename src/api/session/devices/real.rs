@@ -6,7 +6,7 @@ use std::time::Instant;
 use crossbeam_channel::unbounded;
 
 use super::{Error, selection};
-use crate::engine::measure::Ways;
+use crate::machine::MachineFile;
 use crate::runtime::select::{self, Selection};
 use crate::runtime::union::Union;
 use crate::runtime::union::faults::Fault;
@@ -22,8 +22,8 @@ pub struct RealDevices {
     fp64: bool,
     /// The GPU whose memory is the host's, too, by CUDA's number, if one's is.
     arrays_on: Option<usize>,
-    /// Their links, and how copies between them go.
-    ways: Ways,
+    /// What is known of their links, and how copies between them go.
+    file: Option<MachineFile>,
     /// The process that has opened them.
     process: u32,
 }
@@ -62,16 +62,16 @@ impl RealDevices {
             asked,
             fp64,
             arrays_on,
-            ways: Ways::default(),
+            file: None,
             process: process::id(),
         };
         Ok((devices, notes))
     }
 
     /// From now on, links carry what is known of them, and copies between devices go as that says.
-    pub fn connect(&mut self, ways: Ways) {
-        self.ways = ways;
-        connect(&mut self.union, &self.ways);
+    pub fn connect(&mut self, file: MachineFile) {
+        connect(&mut self.union, &file);
+        self.file = Some(file);
     }
 
     /// From now on, until they are opened anew, devices have these faults.
@@ -93,7 +93,9 @@ impl RealDevices {
             (self.union, self.open) = (nothing(), None);
             self.union = select::open_union(wanted.as_ref(), self.fp64)?.0;
             keep_on(&mut self.union, self.arrays_on);
-            connect(&mut self.union, &self.ways);
+            if let Some(file) = &self.file {
+                connect(&mut self.union, file);
+            }
             self.open = Some(wanted);
         }
         Ok(&mut self.union)
@@ -111,16 +113,18 @@ fn keep_on(union: &mut Union, gpu: Option<usize>) {
     }
 }
 
-/// Tells devices of their links, and lets copies between them go directly. A path between devices that are not open is
-/// ignored, as are devices that cannot: copies between them go through the host.
-fn connect(runtime: &mut dyn Runtime, ways: &Ways) {
-    runtime.set_host_bandwidth(ways.host_bandwidth);
+/// Tells devices of their links, and lets copies between them go directly. A path between devices
+/// that are not open is ignored, as are devices that cannot: copies between them go through the host.
+fn connect(runtime: &mut dyn Runtime, file: &MachineFile) {
+    runtime.set_host_bandwidth(Some(file.host.shared()));
     for device in 0..runtime.devices().len() {
-        if let Some(link) = ways.links.get(&runtime.devices()[device].name) {
+        let name = &runtime.devices()[device].name;
+        let spec = file.devices.iter().find(|spec| spec.name == *name);
+        if let Some(link) = spec.and_then(|spec| spec.link.as_ref()) {
             runtime.set_link(DeviceId(device), link);
         }
     }
-    for peer in &ways.peers {
+    for peer in &file.peers {
         let mut names = runtime.devices().iter().map(|device| &device.name);
         let from = names.clone().position(|name| *name == peer.from);
         let to = names.position(|name| *name == peer.to);

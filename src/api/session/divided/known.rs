@@ -29,7 +29,7 @@ pub fn row(divided: &Divided, devices: &[Device]) -> Row {
 /// Sets the steps between two barriers if they are open and earlier runs tell them, and says whether
 /// they do.
 pub fn set_superstep(divided: &mut Divided, opened: &OpenDevices, devices: &[Device]) -> bool {
-    if !divided.plans_supersteps || !divided.is_usual() {
+    if !divided.plans_supersteps() || !divided.is_usual() {
         return false;
     }
     let longest = memory::longest_superstep(divided, devices);
@@ -97,7 +97,7 @@ mod tests {
         let mut grid = Grid::new(&[1000, 2000], vec![1.0; 2_000_000]).expect("a grid");
         let mut run = |is_auto: bool| {
             let run = session.stencil(&mut grid).steps(60).gpu_memory(8 << 20);
-            let run = if is_auto { run.superstep_auto() } else { run };
+            let run = if is_auto { run } else { run.superstep(1) };
             let report = run.run().expect("a run");
             (report.workload.superstep(), report.seconds)
         };

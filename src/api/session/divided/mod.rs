@@ -117,12 +117,20 @@ impl ModelChoice {
     }
 }
 
+/// Whether earlier runs or what is known of the machine say how many steps are between two barriers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum PlansSupersteps {
+    Never,
+    /// Where nobody names a strategy, a model or a fault.
+    IfUsual,
+    Always,
+}
+
 /// What is asked for of a run of divided steps.
 pub struct Divided {
     pub work: Work,
     pub supersteps: Supersteps,
-    /// Whether earlier runs or the machine's file say how many steps are between two barriers.
-    pub plans_supersteps: bool,
+    pub plans_supersteps: PlansSupersteps,
     /// Whether a cost model says which rows of a matrix the host may have first.
     pub plans_irregular: bool,
     /// The change in a step that ends the run.
@@ -150,7 +158,7 @@ impl Divided {
         Self {
             work,
             supersteps,
-            plans_supersteps: false,
+            plans_supersteps: PlansSupersteps::Never,
             plans_irregular: false,
             tolerance: None,
             sharing,
@@ -185,6 +193,15 @@ impl Divided {
     fn is_usual(&self) -> bool {
         let is_open = matches!(self.sharing, Sharing::Default | Sharing::Adaptive);
         is_open && self.faults.is_empty() && !self.model.is_named()
+    }
+
+    /// Whether it is said elsewhere how many steps are between two barriers.
+    fn plans_supersteps(&self) -> bool {
+        match self.plans_supersteps {
+            PlansSupersteps::Never => false,
+            PlansSupersteps::IfUsual => self.is_usual(),
+            PlansSupersteps::Always => true,
+        }
     }
 
     /// The workload, for reports.

@@ -31,7 +31,8 @@ pub fn plans(
     is_known: bool,
 ) -> Result<Plans, Error> {
     let unwanted = matches!(divided.model, ModelChoice::None);
-    if unwanted && !divided.plans_supersteps {
+    let plans_supersteps = divided.plans_supersteps();
+    if unwanted && !plans_supersteps {
         return Ok(Plans {
             plan: Err(missing(&NoModel::unwanted())),
             note: None,
@@ -43,20 +44,22 @@ pub fn plans(
     let file = opened.file();
     let (mut notes, mut stream, mut of_file) = (Vec::new(), Stream::default(), None);
     let mut others = Vec::new();
-    if divided.plans_supersteps {
-        let planned = supersteps(divided, file.as_deref(), devices, is_known);
+    if plans_supersteps {
+        let known = opened.file_or_measured();
+        let planned = supersteps(divided, known.as_deref(), devices, is_known);
         let (size, steps) = (divided.supersteps.size(), divided.supersteps.steps());
-        let how = match &planned {
-            _ if is_known => "as earlier runs tell",
-            Ok((_, _, how)) => how,
-            Err(why) => &format!("since {why}"),
-        };
-        notes.push(format!(
-            "--superstep auto: {size} of {steps} steps between two barriers, {how}"
-        ));
-        if let Ok((planned, of_others, _)) = planned {
+        // Single steps are those of all runs.
+        if size > 1 {
+            let how = match &planned {
+                Some((_, _, how)) if !is_known => how,
+                _ => "as earlier runs tell",
+            };
+            notes.push(format!(
+                "--superstep auto: {size} of {steps} steps between two barriers, {how}"
+            ));
+        }
+        if let Some((planned, of_others, _)) = planned {
             others = of_others;
-            // Single steps are those of all runs.
             if size > 1 {
                 stream = planned.plan.stream;
                 of_file = Some(planned);
@@ -144,23 +147,23 @@ pub fn step(work: &Work, superstep: u32) -> Result<StepWork, String> {
     }
 }
 
-/// Whether a file describes the machine.
+/// Whether a file describes the machine, or a first run has measured it.
 pub fn has_file(opened: &OpenDevices) -> bool {
-    opened.file().is_some()
+    opened.file_or_measured().is_some()
 }
 
 /// Sets the steps between two barriers as the machine's file predicts them to be fastest unless they
-/// are known, and returns the plan of a superstep, what others should take, and a note. The error
-/// says why there is none.
+/// are known, and returns the plan of a superstep, what others should take, and a note. `None` if
+/// nothing is known of the machine, or a device.
 fn supersteps(
     divided: &mut Divided,
     file: Option<&MachineFile>,
     devices: &[Device],
     is_known: bool,
-) -> Result<(ServingModel, Others, String), String> {
-    let file = file.ok_or("nothing is known of such runs yet")?;
+) -> Option<(ServingModel, Others, String)> {
+    let file = file?;
     let Work::Stencil(stencil) = &divided.work else {
-        return Err("only grids have supersteps".to_owned());
+        return None;
     };
     let strategy = match &divided.sharing {
         Sharing::By(strategy) => strategy,
@@ -168,19 +171,14 @@ fn supersteps(
     };
     let (codelet, fp64) = (stencil.codelet(), stencil.fp64());
     let of = (codelet.name.as_ref(), fp64);
-    let candidates =
-        physical(file, devices, of, divided.gpu_memory).map_err(|error| error.to_string())?;
+    let candidates = physical(file, devices, of, divided.gpu_memory).ok()?;
     let (supersteps, longest) = (divided.supersteps, divided.supersteps.period());
     let sizes = match is_known {
         true => vec![supersteps.size()],
         false => superstep_sizes(longest),
     };
     let all = plan_supersteps(stencil, &candidates, strategy, (supersteps, &sizes));
-    let few = "no device of the strategy has enough memory";
-    let (size, plan) = all
-        .first()
-        .map(|best| (best.size, best.plan.clone()))
-        .ok_or(few)?;
+    let (size, plan) = all.first().map(|best| (best.size, best.plan.clone()))?;
     let near = near(size, longest);
     let compared = all
         .iter()
@@ -196,7 +194,7 @@ fn supersteps(
     let work = StepWork::of_superstep(stencil, size);
     divided.supersteps = divided.supersteps.with_size(size);
     let model = ServingModel::of_machine(file, work, candidates, plan);
-    Ok((model, others, note))
+    Some((model, others, note))
 }
 
 /// Chooses the fraction of a matrix's rows that counts as irregular, if the model shares the work

@@ -76,6 +76,23 @@ impl RunPlan {
         all.filter(|d| held[*d] + pooled[*d] > 0).collect()
     }
 
+    /// Whether devices with memory of their own hold units there, and stream none.
+    pub fn holds_all(&self) -> bool {
+        let holds = self.forecast.plan.held.iter().any(|units| *units > 0);
+        holds && !self.works(|queues| queues > 0)
+    }
+
+    /// Whether devices on host memory have a part.
+    pub fn has_pools(&self) -> bool {
+        self.works(|queues| queues == 0)
+    }
+
+    /// Whether a device with such a number of queues takes units from the pool.
+    fn works(&self, queues: impl Fn(u32) -> bool) -> bool {
+        let mut pooled = self.forecast.plan.pooled.iter().zip(&self.queues);
+        pooled.any(|(units, of)| *units > 0 && queues(*of))
+    }
+
     /// The planner of the steps of a run with this configuration, on the same
     /// `candidates`. `None` if one of their memories is too small.
     pub fn planner(&self, work: &StepWork, candidates: &[CandidateDevice]) -> Option<StepPlanner> {

@@ -15,8 +15,7 @@ use twox_hash::xxhash3_128::Hasher;
 
 use super::{Divisions, KernelTimes, Profiles, RunRow};
 use crate::file_store::{FileStore, StoreError, StoreKind};
-use crate::machine::Fingerprint;
-use pdawl_engine::measure::Ways;
+use crate::machine::{Fingerprint, MachineFile};
 
 /// The header of this version of the format, and of the one before, which has no runs.
 pub const FORMAT: &str = "pdawl-kernels/2";
@@ -40,9 +39,8 @@ static KERNELS: StoreKind = StoreKind {
 /// where the driver chooses), and the bytes of the arguments: `084cf66f... norm 12/6
 /// 81120,520,4`. A key of a codelet's implementation on a GPU has the codelet, its sizes, each
 /// rounded up to a power of two, and `own` or the library: `codelet gemm-tile-f32 512x512x512
-/// cublas-130002`.
+/// cublas-130002`. What another program has added is passed over.
 #[derive(Clone, Debug, JsonSchema, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
 pub struct KernelsFile {
     format: String,
     pub(super) fingerprint: String,
@@ -57,9 +55,9 @@ pub struct KernelsFile {
     /// By key: the seconds that launches have taken.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) spent: BTreeMap<String, f64>,
-    /// The links of devices, and copies between them.
-    #[serde(default)]
-    pub ways: Ways,
+    /// What the first run has measured of the machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<MachineFile>,
     /// By what they are: `stencil 8192 x 8192 f64 2ad5e7f1`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub runs: BTreeMap<String, RunRow>,
@@ -82,7 +80,7 @@ impl KernelsFile {
             kernels: Profiles::new(),
             divisions: Divisions::new(),
             spent: BTreeMap::new(),
-            ways: Ways::default(),
+            machine: None,
             runs: BTreeMap::new(),
         }
     }

@@ -32,9 +32,8 @@ pub use runs::{KnownPart, PartRow, RunRecord, RunRow};
 pub use times::{KernelKey, KernelTimes, Program, Recorded};
 
 use self::times::CODELET;
-use crate::machine::{Device, Fingerprint};
+use crate::machine::{Device, Fingerprint, MachineFile};
 use crate::runtime::Comparison;
-use pdawl_engine::measure::Ways;
 
 /// Kernels of a file at most. Beyond, those with the fewest records are left out.
 const MOST: usize = 20_000;
@@ -68,7 +67,7 @@ struct Unsaved {
     divisions: Divisions,
     /// By key: the seconds that launches have taken.
     spent: BTreeMap<String, f64>,
-    ways: Ways,
+    machine: Option<MachineFile>,
     runs: Vec<(String, RunRecord)>,
 }
 
@@ -93,7 +92,9 @@ impl KernelsFile {
         }
         limit(&mut self.kernels, MOST, records_of);
         self.spent.retain(|key, _| self.kernels.contains_key(key));
-        self.ways.extend(&records.ways);
+        if records.machine.is_some() {
+            self.machine.clone_from(&records.machine);
+        }
         for (key, record) in &records.runs {
             self.add_run(key, record);
         }
@@ -208,10 +209,15 @@ impl KernelProfiles {
         &self.kept
     }
 
-    /// Notes what was measured of links and copies between devices.
-    pub fn record_ways(&mut self, ways: &Ways) {
-        self.kept.ways.extend(ways);
-        self.unsaved.ways.extend(ways);
+    /// Notes what a first run has measured of the machine. Devices that it did not have stay as
+    /// they were.
+    pub fn record_machine(&mut self, mut machine: MachineFile) {
+        let known = self.kept.machine.take();
+        let mut known = known.map(|known| known.devices).unwrap_or_default();
+        known.retain(|known| (machine.devices.iter()).all(|device| device.name != known.name));
+        machine.devices.extend(known);
+        self.kept.machine = Some(machine.clone());
+        self.unsaved.machine = Some(machine);
     }
 
     /// Notes a run of this kind. What took no possible time is ignored.
