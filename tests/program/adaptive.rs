@@ -21,8 +21,7 @@ fn notes(report: &Value, words: &str) -> bool {
 const RUN: &str = "run stencil --size 16384 --machine k40 --noise 0 --superstep 1";
 
 /// A run on a machine for which no model is shipped.
-const UNKNOWN: &str =
-    "run stencil --size 4096 --machine laptop --noise 0 --steps 3 --superstep 1";
+const UNKNOWN: &str = "run stencil --size 4096 --machine laptop --noise 0 --steps 3 --superstep 1";
 
 #[test]
 fn adaptive_is_pdawl_where_a_model_fits() {
@@ -86,8 +85,9 @@ fn it_is_dawl_where_none_does_and_says_why() {
 fn the_shipped_models_serve_and_a_users_own_goes_before() {
     let none = Home::new();
     for machine in ["k20-32", "k20-40", "k40", "titan"] {
-        let line =
-            format!("run stencil --size 9000 --machine {machine} --steps 5 --superstep 1 --noise 0");
+        let line = format!(
+            "run stencil --size 9000 --machine {machine} --steps 5 --superstep 1 --noise 0"
+        );
         let report = none.json(&line);
         assert_eq!(report["policy"], "pdawl");
         assert_eq!(report["details"]["model"]["name"], machine);

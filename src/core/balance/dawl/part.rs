@@ -127,7 +127,8 @@ impl Dawl {
             let pooled = plan.pooled.iter().sum::<u64>() as f64;
             let least = memory.map_or(0.0, |rate| pooled / rate);
             plan.seconds = plan.seconds.max(least);
-            let seconds = plan.seconds + self.moving(&plan.held) / left;
+            let moving = self.moving(&plan.held) + self.moving_back(&part, pooled);
+            let seconds = plan.seconds + moving / left;
             Some(Estimated {
                 part,
                 plan,
@@ -135,6 +136,17 @@ impl Dawl {
             })
         });
         parts.flatten().collect()
+    }
+
+    /// Half of the seconds of moving a pool's units to devices that could hold all: what its share was
+    /// expected to gain may or may not come true.
+    fn moving_back(&self, part: &Part, pooled: f64) -> f64 {
+        let holders = working(part).filter(|d| self.capacity(*d) > 0);
+        let link = holders.map(|d| self.link(d)).fold(0.0, f64::max);
+        match self.can_hold_all(part) && link > 0.0 {
+            true => pooled / link / 2.0,
+            false => 0.0,
+        }
     }
 
     /// How many times as fast as in the part at work a device may be in this one that computes in

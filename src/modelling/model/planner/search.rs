@@ -32,12 +32,13 @@ struct Choice {
 }
 
 /// What is to be planned: the work, the devices that may take part, and the strategy if its
-/// shares never change. Other strategies look for the best shares.
+/// shares never change. Other strategies look for the best shares, with or without pools.
 #[derive(Clone, Copy)]
 struct Question<'a> {
     work: &'a StepWork,
     candidates: &'a [CandidateDevice],
     fixed: Option<&'a Strategy>,
+    without_pools: bool,
 }
 
 /// Plans a run of `work` on `candidates`. `None` if no device can do anything.
@@ -47,6 +48,7 @@ pub fn plan(work: &StepWork, candidates: &[CandidateDevice]) -> Option<RunPlan> 
         work,
         candidates,
         fixed: None,
+        without_pools: false,
     };
     question.planned(is_pool)
 }
@@ -63,15 +65,19 @@ pub fn plan_by(
     work: &StepWork,
     candidates: &[CandidateDevice],
 ) -> Option<RunPlan> {
-    let question = Question {
-        work,
-        candidates,
-        fixed: Some(strategy).filter(|strategy| are_fixed(strategy)),
-    };
-    question.planned(|_| false)
+    Question::of(strategy, work, candidates).planned(|_| false)
 }
 
-impl Question<'_> {
+impl<'a> Question<'a> {
+    fn of(strategy: &'a Strategy, work: &'a StepWork, candidates: &'a [CandidateDevice]) -> Self {
+        Self {
+            work,
+            candidates,
+            fixed: Some(strategy).filter(|strategy| are_fixed(strategy)),
+            without_pools: false,
+        }
+    }
+
     /// Plans a run, with fewer workers of the candidates that `may_shrink`.
     fn planned(&self, may_shrink: impl Fn(&CandidateDevice) -> bool) -> Option<RunPlan> {
         let Self {
@@ -141,13 +147,20 @@ impl ConfigurationForecast {
             work,
             candidates,
             fixed,
+            without_pools,
         } = *question;
         let workers = configured(work, candidates, &choice.workers, choice.stream)?;
         let (workers, forecast) = match fixed {
             Some(strategy) => divided(strategy, work, candidates, workers).ok()?,
             None => {
                 let planner = StepPlanner::new(*work, workers);
-                let forecast = planner.forecast(&vec![1.0; candidates.len()])?;
+                let rests =
+                    |of: &CandidateDevice| without_pools && of.memory == MemoryKind::HostPool;
+                let slowdown = candidates.iter().map(|of| match rests(of) {
+                    true => f64::INFINITY,
+                    false => 1.0,
+                });
+                let forecast = planner.forecast(&slowdown.collect::<Vec<_>>())?;
                 (planner.workers().to_vec(), forecast)
             }
         };
@@ -271,9 +284,10 @@ pub fn divided(
 /// computed twice is certain, and what is saved is not.
 const SUPERSTEP_WORTH_IT: f64 = 0.99;
 
-/// The same where GPUs hold all of a grid and the host gets a part: what is saved is that it computes
-/// in its caches, of which a file's rate varies by a fifth from one measurement to the next.
-const BESIDE_HELD_WORTH_IT: f64 = 0.85;
+/// Where GPUs hold all of a grid, a part of the host's must be predicted to take less than this part
+/// of the time without it: it computes in its caches, of which a file's rate varies by a fifth from
+/// one measurement to the next.
+const POOL_WORTH_IT: f64 = 0.85;
 
 /// A number of steps between two barriers, the seconds of a step of a run on average, and the plan of
 /// its first superstep.
@@ -292,7 +306,25 @@ pub fn plan_supersteps(
     strategy: &Strategy,
     (steps, sizes): (Supersteps, &[u32]),
 ) -> Vec<PlannedSupersteps> {
-    let plan = |steps| plan_by(strategy, &StepWork::of_superstep(grid, steps), candidates);
+    let plan_one = |steps, without_pools| {
+        let work = StepWork::of_superstep(grid, steps);
+        let question = Question {
+            without_pools,
+            ..Question::of(strategy, &work, candidates)
+        };
+        question.planned(|_| false)
+    };
+    let are_held = plan_one(1, false).is_some_and(|plan| plan.holds_all());
+    let plan = |steps| {
+        let all = plan_one(steps, false)?;
+        let seconds = |plan: &RunPlan| plan.forecast.step_seconds;
+        let is_doubtful = are_held && all.has_pools();
+        let held = is_doubtful.then(|| plan_one(steps, true)).flatten();
+        match held {
+            Some(held) if seconds(&all) > POOL_WORTH_IT * seconds(&held) => Some(held),
+            _ => Some(all),
+        }
+    };
     let of = |size: &u32| {
         let supersteps = steps.with_size(*size);
         let (size, first) = (supersteps.size(), plan(supersteps.size())?);
@@ -311,11 +343,9 @@ pub fn plan_supersteps(
         })
     };
     let mut all: Vec<PlannedSupersteps> = sizes.iter().filter_map(of).collect();
-    let are_held = (all.iter()).any(|of| of.size == 1 && of.plan.holds_all());
     let worth = |planned: &PlannedSupersteps| match planned.size {
-        1 => planned.seconds,
-        _ if are_held && planned.plan.has_pools() => planned.seconds / BESIDE_HELD_WORTH_IT,
-        _ => planned.seconds / SUPERSTEP_WORTH_IT,
+        1 => SUPERSTEP_WORTH_IT * planned.seconds,
+        _ => planned.seconds,
     };
     all.sort_by(|one, other| worth(one).total_cmp(&worth(other)));
     all
