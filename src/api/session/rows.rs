@@ -5,7 +5,7 @@ use twox_hash::xxhash3_128::Hasher;
 
 use super::parts::{self, Chosen, Expected};
 use crate::machine::Device;
-use crate::profile::kernels::{KernelProfiles, PartRow, RunRecord};
+use crate::profile::kernels::{KernelProfiles, RunRecord};
 use crate::report::Workload;
 
 /// A kind of runs, and the devices that could take part.
@@ -100,37 +100,14 @@ impl Row {
             .then_some((part, steps))
     }
 
-    /// The steps between two barriers, at most `longest`, with which the next run begins: those that
-    /// took least, or others near them that were not tried and may take less. Only where devices
-    /// share what none of them holds may others do so. `None` if nothing is known; `is_planned` if
-    /// what is known of single steps alone is nothing, too.
-    pub fn next_superstep(
-        &self,
-        profiles: &KernelProfiles,
-        longest: u32,
-        is_planned: bool,
-    ) -> Option<u32> {
+    /// The steps between two barriers with which the next run begins. `None` if nothing is known, or
+    /// nothing but single steps.
+    pub fn next_superstep(&self, profiles: &KernelProfiles) -> Option<u32> {
         let run = profiles.run(&self.kind)?;
-        let known = run
-            .parts
-            .iter()
-            .filter_map(|(name, row)| Some((self.part(name)?.1, row)));
-        let measured = known
-            .clone()
-            .filter_map(|(steps, row)| Some((row.least()?, steps, row)));
-        let (least, best, row) = measured.min_by(|one, other| one.0.total_cmp(&other.0))?;
-        if is_planned && known.clone().all(|(steps, _)| steps == 1) {
-            return None;
-        }
-        let pools = row.units.values().any(|[_, pooled]| *pooled > 0);
-        let mut near = near(best, longest).into_iter().filter(|_| pools);
-        let pays = run.pays();
-        let may_gain = |row: &PartRow| row.expected.is_none_or(|expected| expected < pays * least);
-        let is_open = |steps: &u32| {
-            let mut of = known.clone().filter(|(known, _)| known == steps);
-            of.all(|(_, row)| row.count() == 0 && may_gain(row))
-        };
-        Some(near.find(is_open).unwrap_or(best.min(longest)))
+        let steps = |name: &str| Some(self.part(name)?.1);
+        run.parts.keys().find(|name| steps(name) > Some(1))?;
+        let choice = run.choice(|name| steps(name).is_some())?;
+        steps(choice.part)
     }
 
     fn all(&self) -> Vec<usize> {
@@ -197,17 +174,6 @@ impl Row {
     }
 }
 
-/// Steps between two barriers, at most `longest`, that are compared with so many.
-pub fn near(steps: u32, longest: u32) -> [u32; 4] {
-    let all = [
-        1,
-        steps.saturating_mul(4),
-        steps.saturating_mul(2),
-        steps / 2,
-    ];
-    all.map(|steps| steps.clamp(1, longest))
-}
-
 /// A device as rows name it: a pool has a number of cores.
 fn named(device: &Device) -> String {
     match device.shares_host_memory {
@@ -247,48 +213,42 @@ mod tests {
     use super::*;
     use crate::machine::{Fingerprint, RuntimeKind};
 
-    /// The steps between two barriers of so many runs, of which each takes what `seconds` says and
-    /// the first one was expected to take what `plan` says.
-    fn chosen(seconds: impl Fn(u32) -> f64, first: u32, plan: &[(u32, f64)]) -> Vec<u32> {
+    /// The steps between two barriers of runs of which each takes what `seconds` says; the first one
+    /// was planned with 16, and single steps are expected to take so long.
+    fn chosen(seconds: impl Fn(u32) -> f64, expected: [f64; 2]) -> Vec<u32> {
         let pool = Device::host_pool(RuntimeKind::Host, "host:1".into(), String::new(), 1, 1);
         let mut profiles = KernelProfiles::empty("", &Fingerprint::of("here", 0, []));
-        let expected = plan.iter().map(|(steps, of)| (*steps, vec![0], *of));
-        let expected: Vec<_> = expected.collect();
         let row = |superstep, others| {
             let row = Row::named("stencil", "", std::slice::from_ref(&pool));
             row.with_superstep(superstep, others)
         };
         let run = |_| {
-            let known = row(0, Vec::new()).next_superstep(&profiles, 30, !plan.is_empty());
-            let others = match known {
-                None => expected.clone(),
-                Some(_) => Vec::new(),
-            };
-            let superstep = known.unwrap_or(first);
+            let known = row(0, Vec::new()).next_superstep(&profiles);
+            let others = [(1, expected[0]), (16, expected[1])];
+            let others = others.map(|(steps, of)| (steps, vec![0], of));
+            let superstep = known.unwrap_or(16);
             let took = (seconds(superstep), vec![[0, 9]]);
-            row(superstep, others).note(&mut profiles, &Chosen::all(1), took, None);
+            row(superstep, others.to_vec()).note(&mut profiles, &Chosen::all(1), took, None);
             superstep
         };
-        (0..8).map(run).collect()
-    }
-
-    #[test]
-    fn other_steps_between_barriers_are_tried_near_those_that_took_least() {
-        let least = |at: f64| move |steps: u32| 1.0 + (f64::from(steps) / at).ln().abs();
-        assert_eq!(chosen(least(100.0), 1, &[])[..5], [1, 4, 16, 30, 15]);
-        assert_eq!(chosen(least(100.0), 1, &[])[5..], [30; 3]);
-        assert_eq!(chosen(least(9.0), 1, &[]), [1, 4, 16, 30, 8, 8, 8, 8]);
-        assert_eq!(chosen(least(1.0), 1, &[]), [1, 4, 2, 1, 1, 1, 1, 1]);
-        // Single steps are compared with those that were asked for.
-        assert_eq!(chosen(least(1.0), 8, &[])[..2], [8, 1]);
+        (0..6).map(run).collect()
     }
 
     #[test]
     fn a_plan_that_errs_is_left() {
-        let plan = [(1, 1.4), (4, 1.2), (16, 1.0)];
         let seconds = |steps: u32| if steps == 1 { 1.36 } else { 2.2 };
-        assert_eq!(chosen(seconds, 16, &plan), [16, 1, 4, 2, 1, 1, 1, 1]);
-        let right = [(1, 9.0), (8, 3.0), (16, 2.0), (30, 2.6)];
-        assert_eq!(chosen(|_| 2.0, 16, &right), [16; 8]);
+        assert_eq!(chosen(seconds, [1.4, 1.0]), [16, 1, 1, 1, 1, 1]);
+        assert_eq!(chosen(|_| 2.0, [9.0, 2.0]), [16; 6]);
+    }
+
+    #[test]
+    fn single_steps_alone_tell_nothing_of_others() {
+        let pool = Device::host_pool(RuntimeKind::Host, "host:1".into(), String::new(), 1, 1);
+        let mut profiles = KernelProfiles::empty("", &Fingerprint::of("here", 0, []));
+        let row = Row::named("stencil", "", std::slice::from_ref(&pool));
+        let took = (1.0, vec![[0, 9]]);
+        row.note(&mut profiles, &Chosen::all(1), took, None);
+        let any = row.with_superstep(0, Vec::new());
+        assert_eq!(any.next_superstep(&profiles), None);
     }
 }

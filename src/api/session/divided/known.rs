@@ -1,7 +1,6 @@
 //! What a run begins with of earlier ones, and what it leaves to the next.
 
-use super::{ChosenPart, Dawl, Divided, DividedRun, Expected, KnownRun, Outcome, Row, planned};
-use super::{memory, parts};
+use super::{ChosenPart, Dawl, Divided, DividedRun, Expected, KnownRun, Outcome, Row, parts};
 use crate::balance::{Balancer, Setup, StepPlan};
 use crate::machine::Device;
 use crate::session::OpenDevices;
@@ -32,11 +31,9 @@ pub fn set_superstep(divided: &mut Divided, opened: &OpenDevices, devices: &[Dev
     if !divided.plans_supersteps() || !divided.is_usual() {
         return false;
     }
-    let longest = memory::longest_superstep(divided, devices);
-    let has_file = planned::has_file(opened);
     let any = row(divided, devices).with_superstep(0, Vec::new());
     let earlier = opened.earlier();
-    let next = earlier.and_then(|earlier| any.next_superstep(earlier, longest, has_file));
+    let next = earlier.and_then(|earlier| any.next_superstep(earlier));
     let size = next.unwrap_or(divided.supersteps.size());
     divided.supersteps = divided.supersteps.with_size(size);
     next.is_some()

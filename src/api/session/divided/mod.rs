@@ -259,10 +259,6 @@ mod planned {
             others: Vec::new(),
         })
     }
-
-    pub fn has_file(_: &OpenDevices) -> bool {
-        false
-    }
 }
 
 /// How the steps of a prepared run are divided.

@@ -11,7 +11,6 @@ use crate::model::StepWork;
 use crate::model::planner::{are_fixed, physical, plan_supersteps, superstep_sizes};
 use crate::model::serving::{ModelSearch, NoModel, ServingModel, StreamBuffers};
 use crate::session::OpenDevices;
-use crate::session::rows::near;
 use crate::workload::Divisible;
 
 /// Fractions of irregular rows that are tried besides the given one.
@@ -147,11 +146,6 @@ pub fn step(work: &Work, superstep: u32) -> Result<StepWork, String> {
     }
 }
 
-/// Whether a file describes the machine, or a first run has measured it.
-pub fn has_file(opened: &OpenDevices) -> bool {
-    opened.file_or_measured().is_some()
-}
-
 /// Sets the steps between two barriers as the machine's file predicts them to be fastest unless they
 /// are known, and returns the plan of a superstep, what others should take, and a note. `None` if
 /// nothing is known of the machine, or a device.
@@ -179,10 +173,8 @@ fn supersteps(
     };
     let all = plan_supersteps(stencil, &candidates, strategy, (supersteps, &sizes));
     let (size, plan) = all.first().map(|best| (best.size, best.plan.clone()))?;
-    let near = near(size, longest);
-    let compared = all
-        .iter()
-        .filter(|of| of.size == size || near.contains(&of.size));
+    // Single steps are what a plan that errs is compared with.
+    let compared = all.iter().filter(|of| [1, size].contains(&of.size));
     let others = compared
         .map(|of| (of.size, of.plan.working(), of.seconds))
         .collect();

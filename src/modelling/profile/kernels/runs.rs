@@ -134,7 +134,7 @@ impl RunRow {
     }
 
     /// What was not tried must be expected to take less than so many times the best one's time.
-    pub fn pays(&self) -> f64 {
+    fn pays(&self) -> f64 {
         match self.parts.values().any(PartRow::is_misjudged) {
             true => ERRS,
             false => PAYS,
