@@ -45,6 +45,7 @@ pub fn setup(units: u64, devices: Vec<DeviceView>) -> Setup {
         moves_directly: true,
         bus: None,
         memory: None,
+        even: true,
     }
 }
 
@@ -126,6 +127,7 @@ impl Machine {
             moves_directly: true,
             bus: None,
             memory: None,
+            even: true,
         }
     }
 

@@ -104,6 +104,8 @@ pub struct Setup {
     /// Units a second for which the host's memory has room, by all devices that compute there;
     /// `None` where it is unknown.
     pub memory: Option<f64>,
+    /// Whether equal numbers of units take about as long, so that probes of some tell of others.
+    pub even: bool,
 }
 
 /// The units that each device holds and should compute of the pool in a step; one

@@ -17,7 +17,7 @@ use crate::machine::Device;
 use crate::runtime::{DeviceId, Runtime};
 use crate::scope::RuntimeScope;
 use crate::time::Nanos;
-use crate::workload::Divisible;
+use crate::workload::{Data, Divisible};
 
 /// Where bytes do not tell times, the work is cut into this many chunks at most.
 const MOST_CHUNKS: u64 = 128;
@@ -94,6 +94,8 @@ impl<'r, 'w> Corun<'r, 'w> {
             bus: (runtime.bus_bandwidth()).map(|bytes| bytes / workload.unit_bytes() as f64),
             memory: (runtime.host_bandwidth())
                 .map(|bytes| bytes / (workload.cost(&units).bytes / length(&units) as f64)),
+            // Rows of a matrix are not alike, and devices are not alike in what they lose by that.
+            even: !matches!(workload.data(), Data::Product(_)),
         };
         let states = spaces.into_iter().enumerate();
         let states = states.map(|(id, space)| DeviceState::open(&mut runtime, DeviceId(id), space));

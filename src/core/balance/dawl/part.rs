@@ -138,12 +138,12 @@ impl Dawl {
         parts.flatten().collect()
     }
 
-    /// Half of the seconds of moving a pool's units to devices that could hold all: what its share was
-    /// expected to gain may or may not come true.
+    /// Half of the seconds of moving a pool's units to devices that could hold all, where units are
+    /// uneven: what its share was expected to gain may or may not come true.
     fn moving_back(&self, part: &Part, pooled: f64) -> f64 {
         let holders = working(part).filter(|d| self.capacity(*d) > 0);
         let link = holders.map(|d| self.link(d)).fold(0.0, f64::max);
-        match self.can_hold_all(part) && link > 0.0 {
+        match !self.even && self.can_hold_all(part) && link > 0.0 {
             true => pooled / link / 2.0,
             false => 0.0,
         }

@@ -76,6 +76,7 @@ impl Divider {
             runs_ahead: false,
             bus: None,
             memory: None,
+            even: true,
         })?;
         divider.decider = Some(Decider {
             balancer: Mutex::new(balancer),

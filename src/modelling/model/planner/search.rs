@@ -267,6 +267,7 @@ pub fn divided(
         moves_directly: true,
         bus: None,
         memory: None,
+        even: true,
     };
     let plan = strategy.build(&setup)?.plan(0);
     let workers: Vec<ConfiguredDevice> = (workers.into_iter().zip(&plan.pooled))
