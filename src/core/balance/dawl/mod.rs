@@ -50,9 +50,9 @@ use crate::time::Nanos;
 const LEARNING: u32 = 2;
 /// Steps without a change after which plans are settled.
 const SETTLING: u32 = 3;
-/// Seconds of work that are enqueued ahead for a lone device: more than a driver
-/// takes to report a completion.
-const AHEAD: f64 = 200e-6;
+/// Seconds of work that are enqueued ahead for a lone device, as probes tell it: three times what a
+/// driver takes to report a completion, since short steps take less than probes of them.
+const AHEAD: f64 = 500e-6;
 /// Most steps enqueued ahead.
 const MOST_AHEAD: u32 = 64;
 /// Relative change of a plan after which observations are of new conditions.

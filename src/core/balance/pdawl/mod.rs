@@ -44,6 +44,10 @@ pub struct Pdawl {
     surprises: u32,
     predicted: Option<f64>,
     expected: Vec<Option<f64>>,
+    /// The plan that was noted last, and what was last asked and answered: both stay while steps are
+    /// enqueued ahead, which takes less time than the planner.
+    noted: StepPlan,
+    answered: Option<(StepPlan, Vec<f64>, Forecast)>,
     replans: u32,
     handed_over: Option<u32>,
 }
@@ -67,6 +71,8 @@ impl Pdawl {
             surprises: 0,
             predicted: None,
             expected: Vec::new(),
+            noted: StepPlan::default(),
+            answered: None,
             replans: 0,
             handed_over: None,
         };
@@ -148,8 +154,13 @@ impl Pdawl {
     /// Notes what the model expects of a step that begins, where no device waits for
     /// that: before the first step, and of a lone device's steps.
     fn note_early(&mut self, step: u32) {
-        if step == 0 || self.lookahead() > 0 {
-            self.note(step);
+        let ahead = self.lookahead() > 0;
+        match self.expected.last() {
+            Some(same) if ahead && self.noted == *self.dawl.present() => {
+                self.expected.resize(step as usize + 1, *same);
+            }
+            _ if step == 0 || ahead => self.note(step),
+            _ => {}
         }
     }
 
@@ -160,6 +171,7 @@ impl Pdawl {
             Some(_) => None,
             None => Some(self.planner.expect(plan, &self.slowdown()).step_seconds),
         };
+        self.noted.clone_from(plan);
         if self.expected.len() <= step {
             self.expected.resize(step + 1, None);
         }

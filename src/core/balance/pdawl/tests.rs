@@ -154,7 +154,7 @@ fn more_short_steps_are_planned_ahead_than_end_before_a_driver_reports() {
         Box::new(Believer::in_machine(&machine)),
     );
     pdawl.plan(0);
-    assert_eq!(pdawl.lookahead(), 20);
+    assert_eq!(pdawl.lookahead(), 50);
 }
 
 /// The slow GPU would gain by sharing its units, but moving them takes longer than the
@@ -227,7 +227,8 @@ impl Planner for Counting {
 
 #[test]
 fn the_expectation_of_a_step_is_computed_while_it_runs() {
-    // A single device does not wait at a barrier, so `prepare_plan` is not called.
+    // A single device does not wait at a barrier, so `prepare_plan` is not called; while its plan
+    // stays, so does what is expected of it.
     for (cpu, alone) in [(1e-6, true), (0.45, false)] {
         let devices = vec![real_cpu(cpu), real_gpu(16384, 12.0, 0.35)];
         let machine = Machine::new(16384, devices);
@@ -241,14 +242,12 @@ fn the_expectation_of_a_step_is_computed_while_it_runs() {
             "no device waits before the first step"
         );
         pdawl.plan(1);
-        assert_eq!(
-            (pdawl.lookahead() > 0, asked.load(Ordering::Relaxed) > 1),
-            (alone, alone)
-        );
+        assert_eq!(pdawl.lookahead() > 0, alone);
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
         if !alone {
             pdawl.prepare_plan(2);
+            assert_eq!(asked.load(Ordering::Relaxed), 2);
         }
-        assert_eq!(asked.load(Ordering::Relaxed), 2);
         let account = pdawl.account().unwrap();
         assert_eq!(
             account.expected_seconds,

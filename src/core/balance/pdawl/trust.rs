@@ -109,7 +109,12 @@ impl Pdawl {
     /// Compares a step with the model's expectations for the same work. Returns whether
     /// a change of a device is confirmed.
     pub(super) fn compare(&mut self, shown: &Shown) -> bool {
-        let forecast = self.planner.expect(&shown.did, &self.assumed);
+        let answered = self.answered.take();
+        let answered = answered.filter(|(plan, of, _)| *plan == shown.did && *of == self.assumed);
+        let forecast = match answered {
+            Some((.., forecast)) => forecast,
+            None => self.planner.expect(&shown.did, &self.assumed),
+        };
         // Reports of steps enqueued ahead arrive after other steps have been planned.
         let is_present = shown.did.held == self.dawl.present().held;
         let mut changed = false;
@@ -123,6 +128,7 @@ impl Pdawl {
                 }
             }
         }
+        self.answered = Some((shown.did.clone(), self.assumed.clone(), forecast));
         changed
     }
 
