@@ -180,8 +180,8 @@ class Session:
     ) -> Run:
         """A Jacobi stencil on a grid of 2 or 3 axes, float32 or float64, in place.
 
-        `superstep` steps are between two barriers; with "auto" as many as were fastest in
-        earlier runs, or as the machine's file predicts to be.
+        `superstep` steps are between two barriers; with "auto" one, or as many as are predicted
+        to be fastest where the GPUs' memory does not hold the grid.
         """
         grid = _arrays.array("grid", grid)
         if grid.flags.f_contiguous and not grid.flags.c_contiguous:

@@ -70,8 +70,8 @@ pub struct Grid {
     /// steps need, before anything moves
     ///
     /// auto chooses the number that was fastest in earlier runs, or that is predicted to be
-    /// (docs/supersteps.md) [default: auto on one machine, without a named strategy, model or
-    /// fault, else 1]
+    /// (docs/supersteps.md) [default: auto where the GPUs of one machine do not hold the grid and no
+    /// strategy, model or fault is named, else 1]
     #[arg(long, value_name = "K|auto", value_parser = superstep)]
     superstep: Option<Superstep>,
 

@@ -161,8 +161,8 @@ impl<'a> StencilRun<'a> {
         Self { steps, ..self }
     }
 
-    /// So many steps between two barriers, instead of as many as were fastest in earlier runs or are
-    /// predicted to be; see docs/supersteps.md.
+    /// So many steps between two barriers, instead of one, or of as many as are predicted to be
+    /// fastest where the GPUs' memory does not hold the grid; see docs/supersteps.md.
     ///
     /// ```
     /// use pdawl::session::{Grid, Session};
@@ -170,10 +170,10 @@ impl<'a> StencilRun<'a> {
     /// # fn main() -> Result<(), pdawl::session::Error> {
     /// let mut session = Session::simulate("k40")?;
     /// let mut grid = Grid::new(&[2000, 2000], vec![1.0; 4_000_000])?;
-    /// let run = session.stencil(&mut grid).steps(60).run()?;
+    /// let run = session.stencil(&mut grid).steps(60).gpu_memory(16 << 20).run()?;
     /// assert!(run.workload.superstep() > 1);
-    /// let run = session.stencil(&mut grid).steps(60).superstep(1).run()?;
-    /// assert_eq!(run.workload.superstep(), 1);
+    /// let run = session.stencil(&mut grid).steps(60).superstep(4).run()?;
+    /// assert_eq!(run.workload.superstep(), 4);
     /// # Ok(())
     /// # }
     /// ```

@@ -121,7 +121,7 @@ impl ModelChoice {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum PlansSupersteps {
     Never,
-    /// Where nobody names a strategy, a model or a fault.
+    /// Where nobody names a strategy, a model or a fault, and the GPUs do not hold the grid.
     IfUsual,
     Always,
 }

@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
-use super::{Divided, Error, ModelChoice, Others, Plan, Plans, Sharing, Work};
+use super::{Divided, Error, ModelChoice, Others, Plan, Plans, PlansSupersteps, Sharing, Work};
 use crate::balance::Strategy;
 use crate::engine::corun::Stream;
 use crate::machine::{Device, MachineFile};
 use crate::model::StepWork;
-use crate::model::planner::{are_fixed, physical, plan_supersteps, superstep_sizes};
+use crate::model::planner::{MemoryKind, are_fixed, physical, plan_supersteps, superstep_sizes};
 use crate::model::serving::{ModelSearch, NoModel, ServingModel, StreamBuffers};
 use crate::session::OpenDevices;
 use crate::workload::Divisible;
@@ -166,6 +166,16 @@ fn supersteps(
     let (codelet, fp64) = (stencil.codelet(), stencil.fp64());
     let of = (codelet.name.as_ref(), fp64);
     let candidates = physical(file, devices, of, divided.gpu_memory).ok()?;
+    let own = candidates.iter().filter_map(|of| match of.memory {
+        MemoryKind::Discrete { limit, .. } => Some(limit),
+        _ => None,
+    });
+    // What is held moves little, and what a host computes in its caches varies more than it gains.
+    let bytes = stencil.units() * stencil.unit_bytes();
+    let is_held = own.clone().count() == 0 || own.sum::<u64>() > bytes;
+    if divided.plans_supersteps == PlansSupersteps::IfUsual && is_held && !is_known {
+        return None;
+    }
     let (supersteps, longest) = (divided.supersteps, divided.supersteps.period());
     let sizes = match is_known {
         true => vec![supersteps.size()],

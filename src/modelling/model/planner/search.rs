@@ -285,6 +285,11 @@ pub fn divided(
 /// computed twice is certain, and what is saved is not.
 const SUPERSTEP_WORTH_IT: f64 = 0.99;
 
+/// Where GPUs hold all of a grid, a part of the host's must be predicted to take less than this part
+/// of the time without it: it computes in its caches, of which a file's rate varies by a fifth from
+/// one measurement to the next.
+const POOL_WORTH_IT: f64 = 0.85;
+
 /// A number of steps between two barriers, the seconds of a step of a run on average, and the plan of
 /// its first superstep.
 #[derive(Clone, Debug, PartialEq)]
@@ -310,11 +315,17 @@ pub fn plan_supersteps(
         };
         question.planned(|_| false)
     };
-    // Where GPUs hold all of a grid and the host has no part of single steps, it has none of
-    // supersteps: what it computes in its caches varies more than that would gain.
-    let single = plan_one(1, false);
-    let without_pools = single.is_some_and(|plan| plan.holds_all() && !plan.has_pools());
-    let plan = |steps| plan_one(steps, without_pools);
+    let are_held = plan_one(1, false).is_some_and(|plan| plan.holds_all());
+    let plan = |steps| {
+        let all = plan_one(steps, false)?;
+        let seconds = |plan: &RunPlan| plan.forecast.step_seconds;
+        let is_doubtful = are_held && all.has_pools();
+        let held = is_doubtful.then(|| plan_one(steps, true)).flatten();
+        match held {
+            Some(held) if seconds(&all) > POOL_WORTH_IT * seconds(&held) => Some(held),
+            _ => Some(all),
+        }
+    };
     let of = |size: &u32| {
         let supersteps = steps.with_size(*size);
         let (size, first) = (supersteps.size(), plan(supersteps.size())?);
