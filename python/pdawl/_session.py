@@ -36,7 +36,7 @@ class Options(TypedDict, total=False):
 class StencilOptions(TypedDict, total=False):
     """The options of `Session.stencil`."""
 
-    superstep: int | Literal["auto"]
+    superstep: int | Literal["auto"] | None
     coefficients: Sequence[float] | None
     until: float | None
     check_every: int
@@ -170,7 +170,7 @@ class Session:
         grid: Any,
         steps: int = 1,
         *,
-        superstep: int | Literal["auto"] = "auto",
+        superstep: int | Literal["auto"] | None = None,
         coefficients: Sequence[float] | None = None,
         until: float | None = None,
         check_every: int = 10,
@@ -180,8 +180,9 @@ class Session:
     ) -> Run:
         """A Jacobi stencil on a grid of 2 or 3 axes, float32 or float64, in place.
 
-        `superstep` steps are between two barriers; with "auto" one, or as many as are predicted
-        to be fastest where the GPUs' memory does not hold the grid.
+        `superstep` steps are between two barriers; with "auto" as many as were fastest in
+        earlier runs, or as are predicted to be; without it one, or as "auto" where the GPUs'
+        memory does not hold the grid.
         """
         grid = _arrays.array("grid", grid)
         if grid.flags.f_contiguous and not grid.flags.c_contiguous:
@@ -195,6 +196,7 @@ class Session:
         options = {
             "steps": steps,
             "superstep": None if superstep == "auto" else superstep,
+            "planned": superstep == "auto",
             "coefficients": None if coefficients is None else [float(c) for c in coefficients],
             "until": until,
             "every": check_every,

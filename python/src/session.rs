@@ -37,8 +37,9 @@ pub struct Session {
 #[pyo3(from_item_all)]
 struct StencilOptions {
     steps: u32,
-    /// `None`: as the machine's file predicts.
+    /// `None`: as `planned` says.
     superstep: Option<u32>,
+    planned: bool,
     coefficients: Option<Vec<f64>>,
     until: Option<f64>,
     every: u32,
@@ -52,6 +53,7 @@ impl StencilOptions {
         run = run.steps(self.steps);
         run = match self.superstep {
             Some(superstep) => run.superstep(superstep),
+            None if self.planned => run.superstep_auto(),
             None => run,
         };
         if let Some(coefficients) = &self.coefficients {

@@ -111,8 +111,9 @@ pub struct StencilRun<'a> {
     session: &'a mut Session,
     grid: GridMut<'a>,
     steps: u32,
-    /// Steps between two barriers; `None`: as many as are fastest.
-    superstep: Option<u32>,
+    /// Steps between two barriers, and whether others are chosen.
+    superstep: u32,
+    plans_supersteps: PlansSupersteps,
     coefficients: Option<Vec<f64>>,
     until: Option<(f64, u32)>,
     gpu_memory: Option<u64>,
@@ -145,7 +146,8 @@ impl Session {
             session: self,
             grid: grid.into(),
             steps: 1,
-            superstep: None,
+            superstep: 1,
+            plans_supersteps: PlansSupersteps::IfUsual,
             coefficients: None,
             until: None,
             verify: false,
@@ -179,7 +181,18 @@ impl<'a> StencilRun<'a> {
     /// ```
     pub fn superstep(self, superstep: u32) -> Self {
         Self {
-            superstep: Some(superstep),
+            superstep,
+            plans_supersteps: PlansSupersteps::Never,
+            ..self
+        }
+    }
+
+    /// As many steps between two barriers as were fastest in earlier runs, or are predicted to be,
+    /// wherever the grid is, as `--superstep auto` does.
+    pub fn superstep_auto(self) -> Self {
+        Self {
+            superstep: 1,
+            plans_supersteps: PlansSupersteps::Always,
             ..self
         }
     }
@@ -270,10 +283,7 @@ impl<'a> StencilRun<'a> {
         };
         let divided = Divided {
             tolerance: self.until.map(|(change, _)| change),
-            plans_supersteps: match self.superstep {
-                None => PlansSupersteps::IfUsual,
-                Some(_) => PlansSupersteps::Never,
-            },
+            plans_supersteps: self.plans_supersteps,
             model,
             gpu_memory: self.gpu_memory,
             verify: self.verify,
@@ -287,13 +297,11 @@ impl<'a> StencilRun<'a> {
     }
 
     fn supersteps(&self) -> Result<Supersteps, Error> {
-        let superstep = self.superstep.unwrap_or(1);
+        let superstep = self.superstep;
         let wrong = |what: &str| Err(Error::Arguments(what.to_owned()));
         match self.until {
             _ if self.steps == 0 => wrong("a stencil runs at least 1 step, and 0 are asked for"),
-            _ if self.superstep == Some(0) => {
-                wrong("a superstep has at least 1 step, and 0 are asked for")
-            }
+            _ if superstep == 0 => wrong("a superstep has at least 1 step, and 0 are asked for"),
             Some((change, _)) if !(change.is_finite() && change > 0.0) => {
                 wrong("`until` takes a change above 0, such as 1e-6")
             }
