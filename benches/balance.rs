@@ -35,6 +35,7 @@ fn setup() -> Setup {
         moves_directly: true,
         bus: None,
         memory: None,
+        even: true,
     }
 }
 
