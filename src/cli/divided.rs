@@ -70,13 +70,7 @@ impl Options {
     ) -> Result<(), Failure> {
         let files = self.files.prepare(&mut paths)?;
         let (request, machine) = (request()?, &self.machine);
-        let named = match machine_session::named(machine)? {
-            // A model needs the machine's file for its predictions.
-            None if choice.model != ModelChoice::None || request.plans_superstep() => {
-                NamedMachine::here()
-            }
-            named => named,
-        };
+        let named = machine_session::named(machine)?;
         let seed = request.seed();
         let prepared = request.prepare(budget(machine, named.as_ref(), self.verify)?)?;
         let divisible = prepared.divided.work.divisible();

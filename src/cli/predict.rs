@@ -5,7 +5,7 @@ use pdawl_api::machine::MachineFile;
 use pdawl_api::model::planner::{CandidateDevice, ModelledMachine, PredictedStrategy, predict_run};
 use pdawl_api::model::{ModelStore, command, store};
 use pdawl_api::report::prediction::{PredictedMachine, PredictingModel, PredictionReport};
-use pdawl_api::session::divided::step;
+use pdawl_api::session::divided::{PlansSupersteps, step};
 use pdawl_api::session::{NamedMachine, this_machine};
 use pdawl_profiler::bundle::Bundle;
 
@@ -99,6 +99,12 @@ pub fn run(args: &Args) -> Result<(), Failure> {
     let (report, format) = match &args.workload {
         Workload::Stencil(args) => {
             args.grid.check()?;
+            if args.grid.plans_supersteps() == PlansSupersteps::Always {
+                return Err(Failure::usage(
+                    "--superstep auto plans a run",
+                    "--superstep 1",
+                ));
+            }
             (predicted(&args.place, stencil(&args.grid))?, &args.place)
         }
         Workload::Spmv(args) => {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pdawl_api::session::divided::{Divided, PlansSupersteps, Sharing, Work};
+use pdawl_api::session::divided::{Divided, Sharing, Work};
 use pdawl_api::workload::Supersteps;
 
 use super::failure::Failure;
@@ -88,11 +88,6 @@ impl WorkloadRequest {
                 Ok(kernel.prepared())
             }
         }
-    }
-
-    /// Whether the steps between two barriers are to be planned.
-    pub fn plans_superstep(&self) -> bool {
-        matches!(self, Self::Stencil(grid) if grid.plans_supersteps() != PlansSupersteps::Never)
     }
 
     pub fn seed(&self) -> u64 {

@@ -62,8 +62,7 @@ fn session(machine: &str, kept: &Path, fresh: bool) -> Session {
 
 fn stencil(session: &mut Session) -> Run {
     let mut grid = Grid::new(&[1500, 1500], vec![1.0; 1500 * 1500]).expect("a grid");
-    let run = session.stencil(&mut grid).steps(40).superstep(1);
-    run.run().expect("it runs")
+    session.stencil(&mut grid).steps(40).run().expect("it runs")
 }
 
 fn of_steps(run: &Run) -> &CoRun {

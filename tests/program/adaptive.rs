@@ -18,10 +18,10 @@ fn notes(report: &Value, words: &str) -> bool {
         .any(|note| note.as_str().unwrap().contains(words))
 }
 
-const RUN: &str = "run stencil --size 16384 --machine k40 --noise 0 --superstep 1";
+const RUN: &str = "run stencil --size 16384 --machine k40 --noise 0";
 
 /// A run on a machine for which no model is shipped.
-const UNKNOWN: &str = "run stencil --size 4096 --machine laptop --noise 0 --steps 3 --superstep 1";
+const UNKNOWN: &str = "run stencil --size 4096 --machine laptop --noise 0 --steps 3";
 
 #[test]
 fn adaptive_is_pdawl_where_a_model_fits() {
@@ -64,7 +64,7 @@ fn it_is_dawl_where_none_does_and_says_why() {
         (&home, UNKNOWN, "no model of machine laptop"),
         (
             &none,
-            "run stencil --size 200 --precision f32 --machine laptop --steps 3 --superstep 1",
+            "run stencil --size 200 --precision f32 --machine laptop --steps 3",
             "no model of machine laptop: pdawl train --machine laptop --precision f32",
         ),
         (
@@ -85,9 +85,7 @@ fn it_is_dawl_where_none_does_and_says_why() {
 fn the_shipped_models_serve_and_a_users_own_goes_before() {
     let none = Home::new();
     for machine in ["k20-32", "k20-40", "k40", "titan"] {
-        let line = format!(
-            "run stencil --size 9000 --machine {machine} --steps 5 --superstep 1 --noise 0"
-        );
+        let line = format!("run stencil --size 9000 --machine {machine} --noise 0 --steps 5");
         let report = none.json(&line);
         assert_eq!(report["policy"], "pdawl");
         assert_eq!(report["details"]["model"]["name"], machine);

@@ -1,5 +1,5 @@
-//! `pdawl run stencil --superstep auto`, the default: how many steps there are between two barriers, and what
-//! the run begins with.
+//! `pdawl run stencil --superstep auto`, the default where GPUs do not hold the grid: how many steps
+//! there are between two barriers, and what the run begins with.
 
 use serde_json::Value;
 
@@ -34,8 +34,13 @@ fn an_adaptive_run_begins_with_the_plan() {
         assert_eq!(fixed["details"]["model"], Value::Null);
         assert!(seconds(&planned) < 1.01 * seconds(&fixed), "{fixed}");
     }
-    let computed = "run stencil --machine k40 --size 300 --steps 32 --adaptive --verify";
-    assert_eq!(home.json(computed)["verification"]["right"], true);
+    let computed = "run stencil --machine k40 --size 300 --steps 32 --adaptive --superstep auto";
+    let held = home.json(&format!("{computed} --verify"));
+    let streamed = "run stencil --machine k40 --size 300 --steps 32 --gpu-memory 400KiB --verify";
+    for computed in [held, home.json(streamed)] {
+        assert_eq!(computed["verification"]["right"], true);
+        assert!(superstep(&computed) > 1, "{computed}");
+    }
 }
 
 /// What the host's caches gain beside GPUs that hold a whole grid is less than what a plan of it

@@ -130,10 +130,12 @@ pub fn measure(
 /// Measures these devices for a first run, as a machine file.
 ///
 /// # Errors
-/// As [`engine::measure::measure`].
-pub fn measure_open(runtime: &mut dyn Runtime) -> Result<MachineFile, MeasureError> {
-    let about = ("this machine", "Measured by the first run.".to_owned());
-    measured(runtime, about, MeasureOptions::FIRST, &mut |_, _| {})
+/// As [`engine::measure::measure`], and figures that no machine has.
+pub fn measure_open(runtime: &mut dyn Runtime) -> Result<MachineFile, Error> {
+    let about = ("here", "Measured by the first run.".to_owned());
+    let machine = measured(runtime, about, MeasureOptions::FIRST, &mut |_, _| {})?;
+    machine.check("here")?;
+    Ok(machine)
 }
 
 fn measured(

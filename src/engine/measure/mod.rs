@@ -74,7 +74,7 @@ pub struct MeasureOptions {
 }
 
 impl MeasureOptions {
-    /// For a first run: what divided steps and copies take, in less than a second.
+    /// For a first run: what divided steps and copies take, by fewer and shorter copies.
     pub const FIRST: Self = Self {
         bytes: 256 << 20,
         repeats: 3,

@@ -164,7 +164,7 @@ fn a_first_run_measures_a_simulated_machine() {
                 own.launch_overhead_ns = device.launch_overhead_ns;
             }
         }
-        assert_same_figures(&found, &machine, 0.1);
+        assert_same_figures(&found, &machine, 0.05);
         for peer in &machine.peers {
             let same = |own: &&PeerSpec| (&own.from, &own.to) == (&peer.from, &peer.to);
             let own = found.peers.iter().find(same).expect("a way");

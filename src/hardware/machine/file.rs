@@ -274,8 +274,16 @@ impl MachineFile {
             }
         }
         let machine: Self = toml::from_str(text).map_err(parse_error)?;
-        check::check(&machine, file)?;
+        machine.check(file)?;
         Ok(machine)
+    }
+
+    /// Checks its figures; `file` is its name in messages.
+    ///
+    /// # Errors
+    /// A figure that no machine has.
+    pub fn check(&self, file: &str) -> Result<(), MachineError> {
+        check::check(self, file)
     }
 
     /// The description as TOML; [`Self::parse`] reads it back.

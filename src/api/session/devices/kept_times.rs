@@ -10,10 +10,12 @@ use crate::machine::{Device, DeviceKind, Fingerprint, MachineFile, RuntimeKind};
 use crate::profile::kernels::{KernelProfiles, KernelProfilesError, path_of_user};
 use crate::runtime::select::{Libraries, fingerprint, libraries};
 use crate::runtime::{Comparison, Runtime};
-use crate::session::this_machine;
+use crate::session::{Error, this_machine};
 
-/// Names what is to be kept of runs: nothing if it is `off`.
+/// Names what is to be kept of runs: nothing if it is `off`, and those of the host alone, too, if it
+/// is [`ALL_ROWS`].
 const ROWS: &str = "PDAWL_ROWS";
+const ALL_ROWS: &str = "all";
 
 /// A file is written at most so often while a session runs, and at its end.
 const EVERY: Duration = Duration::from_secs(10);
@@ -35,16 +37,21 @@ pub struct KeptTimes {
 }
 
 impl KeptTimes {
-    /// Reads the user's file of this machine, or `file`, if a device has memory of its own. A file
-    /// that cannot be used is noted; runs then measure, and keep nothing. `fresh` runs read nothing
-    /// of earlier ones.
+    /// Reads the user's file of this machine, or `file`, if a device has memory of its own or all
+    /// runs are to be kept. A file that cannot be used is noted; runs then measure, and keep
+    /// nothing. `fresh` runs read nothing of earlier ones.
     pub fn of(
         devices: &[Device],
         file: Option<&Path>,
         fresh: bool,
         notes: &mut Vec<String>,
     ) -> Option<Self> {
-        devices.iter().find(|device| !device.shares_host_memory)?;
+        let rows = env::var_os(ROWS);
+        let is = |value: &str| rows.as_ref().is_some_and(|rows| rows == value);
+        // The file's name has the GPUs, whose drivers the host alone does not load.
+        if devices.iter().all(|device| device.shares_host_memory) && !is(ALL_ROWS) {
+            return None;
+        }
         let here = fingerprint();
         let path = match file {
             Some(file) => Ok(file.to_owned()),
@@ -52,7 +59,7 @@ impl KeptTimes {
         };
         let is_cuda = |device: &&Device| device.runtime == RuntimeKind::Cuda;
         let compared = devices.iter().filter(is_cuda);
-        let keeps_rows = env::var_os(ROWS).is_none_or(|rows| rows != "off");
+        let keeps_rows = !is("off");
         match path.and_then(|path| KernelProfiles::open(path, &here)) {
             Ok(profiles) => {
                 let mut kept = Self::from(profiles);
@@ -98,29 +105,28 @@ impl KeptTimes {
         self.reads_rows.then_some(&self.profiles)
     }
 
-    /// What is known of the machine, measured now if a GPU of these is not known yet. Nothing is
-    /// where runs are not kept: it takes most of a second.
+    /// What is known of the machine, measured now if a GPU of these or copies between two are not
+    /// known yet and runs are kept.
     pub fn machine(
         &mut self,
         runtime: &mut dyn Runtime,
         notes: &mut Vec<String>,
     ) -> Option<&MachineFile> {
-        if !self.notes_rows {
-            return None;
-        }
-        let known = self.profiles.file().machine.as_ref();
-        if !known.is_some_and(|known| has_all(known, runtime.devices())) {
+        let known = self.measured();
+        let devices = runtime.devices();
+        let is_known = known.is_some_and(|known| has_all(known, devices) && has_ways(known, devices));
+        if !is_known && self.notes_rows {
             match this_machine::measure_open(runtime) {
                 Ok(machine) => self.profiles.record_machine(machine),
-                Err(MeasureError::NoHost) => {}
+                Err(Error::Measure(MeasureError::NoHost)) => {}
                 Err(error) => notes.push(format!("the machine is not measured: {error}")),
             }
         }
-        self.profiles.file().machine.as_ref()
+        let devices = runtime.devices();
+        self.measured().filter(|known| has_all(known, devices))
     }
 
     /// What a first run has measured of the machine.
-    #[cfg(feature = "models")]
     pub fn measured(&self) -> Option<&MachineFile> {
         self.profiles.file().machine.as_ref()
     }
@@ -195,6 +201,14 @@ impl Drop for KeptTimes {
 pub fn has_all(file: &MachineFile, devices: &[Device]) -> bool {
     let mut linked = devices.iter().filter(|device| is_linked(device));
     linked.all(|device| file.devices.iter().any(|spec| spec.name == device.name))
+}
+
+/// Whether a file has a way between two of these devices that have a link, if they are several.
+fn has_ways(file: &MachineFile, devices: &[Device]) -> bool {
+    let is_open = |name: &str| devices.iter().any(|of| is_linked(of) && of.name == name);
+    let mut ways = file.peers.iter();
+    devices.iter().filter(|device| is_linked(device)).count() < 2
+        || ways.any(|way| is_open(&way.from) && is_open(&way.to))
 }
 
 /// Whether a device is a GPU with memory of its own.

@@ -48,10 +48,11 @@ pub fn plans(
         let planned = supersteps(divided, known.as_deref(), devices, is_known);
         let (size, steps) = (divided.supersteps.size(), divided.supersteps.steps());
         // Single steps are those of all runs.
-        if size > 1 {
+        if size > 1 || divided.plans_supersteps == PlansSupersteps::Always {
             let how = match &planned {
-                Some((_, _, how)) if !is_known => how,
-                _ => "as earlier runs tell",
+                _ if is_known => "as earlier runs tell",
+                Some((_, _, how)) => how,
+                None => "since nothing is known of such runs here",
             };
             notes.push(format!(
                 "--superstep auto: {size} of {steps} steps between two barriers, {how}"
@@ -146,7 +147,7 @@ pub fn step(work: &Work, superstep: u32) -> Result<StepWork, String> {
     }
 }
 
-/// Sets the steps between two barriers as the machine's file predicts them to be fastest unless they
+/// Sets the steps between two barriers as `file` predicts them to be fastest unless they
 /// are known, and returns the plan of a superstep, what others should take, and a note. `None` if
 /// nothing is known of the machine, or a device.
 fn supersteps(
@@ -188,7 +189,7 @@ fn supersteps(
     let others = compared
         .map(|of| (of.size, of.plan.working(), of.seconds))
         .collect();
-    let mut note = "as the machine's file predicts".to_owned();
+    let mut note = "as what is known of the machine predicts".to_owned();
     let resting = plan.resting().join(", ");
     if size > 1 && !are_fixed(strategy) && !resting.is_empty() {
         note += &format!("; a superstep would take longer with a part for {resting}");

@@ -457,6 +457,29 @@ mod tests {
     }
 
     #[test]
+    fn a_pool_gets_uneven_units_if_its_gain_outlasts_half_of_their_way_back() {
+        let works = |even, steps| {
+            let gpu = DeviceView {
+                stream_limit: Some(1.0),
+                ..gpu(1000, 1e-6)
+            };
+            let mut dawl = Dawl::new(&Setup {
+                even,
+                steps,
+                ..setup(1000, vec![cpu(), gpu])
+            });
+            for (device, kind, rate) in [(0, ProbeKind::Alone, 10.0), (1, ProbeKind::Held, 100.0)] {
+                probe(&mut dawl, (device, kind), rate, 1e-3);
+            }
+            dawl.plan(0).pooled[0] > 0
+        };
+        // It saves 0.9 of 10 s a step, and gets 91 units, which move at one a second.
+        assert!(works(true, 40));
+        assert!(!works(false, 40));
+        assert!(works(false, 400));
+    }
+
+    #[test]
     fn another_device_takes_part_where_it_gains_more_than_the_exchange_costs() {
         // Alone 1000 s or 10 s; together half of it and 10.1 s more.
         assert_eq!(chosen(&three(), 1.0), [false, true, true]);

@@ -100,6 +100,7 @@ impl Pdawl {
 
     /// Assumes these slowdowns from now on.
     fn assume(&mut self, slowdown: Vec<f64>) {
+        self.noted = StepPlan::default();
         self.assumed = slowdown;
         self.trust.iter_mut().for_each(Trust::corrected);
     }
@@ -147,6 +148,7 @@ impl Pdawl {
 
     fn hand_over(&mut self, step: u32) {
         self.handed_over = Some(step);
+        self.noted = StepPlan::default();
         self.due = false;
         self.dawl.let_go(step);
     }

@@ -157,6 +157,18 @@ fn more_short_steps_are_planned_ahead_than_end_before_a_driver_reports() {
     assert_eq!(pdawl.lookahead(), 50);
 }
 
+#[test]
+fn what_is_expected_of_a_lone_device_follows_its_change() {
+    let mut machine = Machine::new(1000, vec![real_gpu(1000, 1.0, 0.1)]);
+    machine.speeds = vec![(10, u32::MAX, 0, 0.5)];
+    let (times, account) = knowing(&machine);
+    let expected: Vec<f64> = account.expected_seconds.into_iter().flatten().collect();
+    let (first, last) = (expected[0], expected[expected.len() - 1]);
+    let slower = times[times.len() - 1] / times[0];
+    assert!(slower > 1.9, "{times:?}");
+    assert!((last / first / slower - 1.0).abs() < 0.05, "{expected:?}");
+}
+
 /// The slow GPU would gain by sharing its units, but moving them takes longer than the
 /// steps that are left.
 #[test]

@@ -148,6 +148,9 @@ pub(super) fn read(path: &Path, fingerprint: &str) -> Result<KernelsFile, Kernel
     };
     let wrong = kept.spent.iter().find_map(spent);
     let wrong = wrong.or_else(|| kept.kernels.iter().find_map(times));
+    let machine = kept.machine.as_ref();
+    let machine = machine.and_then(|machine| machine.check("the measured machine").err());
+    let wrong = wrong.or_else(|| machine.map(|error| error.to_string()));
     if let Some(why) = wrong.or_else(|| kept.runs.iter().find_map(run)) {
         return Err(KernelProfilesError::Damaged { file, why });
     }

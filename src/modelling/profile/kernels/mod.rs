@@ -212,10 +212,13 @@ impl KernelProfiles {
     /// Notes what a first run has measured of the machine. Devices that it did not have stay as
     /// they were.
     pub fn record_machine(&mut self, mut machine: MachineFile) {
-        let known = self.kept.machine.take();
-        let mut known = known.map(|known| known.devices).unwrap_or_default();
-        known.retain(|known| (machine.devices.iter()).all(|device| device.name != known.name));
-        machine.devices.extend(known);
+        if let Some(mut known) = self.kept.machine.take() {
+            let is_new = |name: &str| machine.devices.iter().any(|device| device.name == name);
+            known.devices.retain(|of| !is_new(&of.name));
+            (known.peers).retain(|way| !is_new(&way.from) || !is_new(&way.to));
+            machine.devices.append(&mut known.devices);
+            machine.peers.append(&mut known.peers);
+        }
         self.kept.machine = Some(machine.clone());
         self.unsaved.machine = Some(machine);
     }

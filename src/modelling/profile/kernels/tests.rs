@@ -1,7 +1,7 @@
 //! Files of kernel profiles.
 
 use super::*;
-use crate::machine::{Fingerprint, MachineStore};
+use crate::machine::{Fingerprint, MachineStore, PeerSpec};
 use crate::profile::kernels::Program;
 use crate::runtime::sim::{Sim, SimOptions};
 use crate::runtime::{Devices, Implementation};
@@ -104,6 +104,13 @@ fn a_wrong_file_is_refused_and_not_replaced() {
         (
             &format!(r#"{{{header},"kernels":{{"f":{{"gpu":{{"last":[-1],"count":1}}}}}}}}"#),
             "are impossible",
+        ),
+        (
+            &format!(
+                r#"{{{header},"kernels":{{}},"machine":{}}}"#,
+                without_cores()
+            ),
+            "the measured machine: `host.cores` is 0",
         ),
     ] {
         std::fs::write(&path, text).unwrap();
@@ -301,4 +308,45 @@ fn runs_of_several_processes_are_kept_and_the_oldest_kinds_are_left_out() {
     session.record_run("0", run(1.0));
     assert!(session.run("0").is_some());
     assert_eq!(session.unsaved, Unsaved::default());
+}
+
+/// A machine as files have it, with a wrong figure.
+fn without_cores() -> String {
+    let mut machine = MachineStore::at("/nonexistent").find("v100x4").unwrap();
+    machine.host.cores = 0;
+    serde_json::to_string(&machine).unwrap()
+}
+
+#[test]
+fn a_machine_is_kept_with_devices_that_it_did_not_have_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("here.json");
+    // A file of links alone is that of a machine which is not known.
+    let links = r#""kernels":{},"ways":{"links":{},"peers":[]}"#;
+    let header = r#""format":"pdawl-kernels/2","fingerprint":"Xeon x8 + A GPU""#;
+    std::fs::write(&path, format!("{{{header},{links}}}")).unwrap();
+    let mut profiles = KernelProfiles::open(&path, &here()).unwrap();
+    assert_eq!(profiles.file().machine, None);
+    let mut all = MachineStore::at("/nonexistent").find("v100x4").unwrap();
+    all.peers = [("gpu0", "gpu1"), ("gpu1", "gpu2")]
+        .map(|(from, to)| PeerSpec {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            bandwidth: 1e10,
+            latency_ns: 0,
+            through_host: false,
+        })
+        .to_vec();
+    profiles.record_machine(all.clone());
+    let mut one = all.clone();
+    one.devices.drain(1..);
+    one.peers.clear();
+    one.devices[0].memory_bandwidth /= 2.0;
+    profiles.record_machine(one.clone());
+    profiles.save().unwrap();
+    let kept = KernelProfiles::open(&path, &here()).unwrap();
+    let kept = kept.file().machine.as_ref().unwrap();
+    assert_eq!(kept.devices[0], one.devices[0]);
+    assert_eq!(kept.devices[1..], all.devices[1..]);
+    assert_eq!(kept.peers, all.peers);
 }
