@@ -7,10 +7,15 @@ use std::collections::BTreeMap;
 use std::process::Stdio;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use clap::ArgMatches;
+use clap::parser::ValueSource;
+use indicatif::ProgressBar;
 use pdawl_api::executable;
+use pdawl_api::machine::Device;
 use pdawl_api::report::{Bench, BenchRun};
+use pdawl_api::session::part_lists;
 use serde_json::Value;
 
 use super::args::Format;
@@ -24,10 +29,11 @@ const EXAMPLES: &str = "Examples:\n  pdawl bench --vary strategy=cpu,gpu,dawl ru
                         pdawl bench --vary n=10,40 --vary policy=eager,locality \\\n      run tasks \
                         --set matmul2d --machine v100x2 --devices gpu0,gpu1\n  \
                         pdawl bench --vary nodes=1,2,4,8 run lu --size 32768 --cluster four\n  \
+                        pdawl bench --parts run lu --size 8192 --machine v100x4\n  \
                         pdawl bench --repeats 9 --case '--policy heft' --case '--policy clustering \
                         --search' \\\n      run transformer --heads 16 --beta 512 --format json";
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// An option of the run, and its values, of which each has a run: strategy=cpu,dawl
@@ -42,6 +48,13 @@ pub struct Args {
     #[arg(long = "case", value_name = "WORDS", allow_hyphen_values = true)]
     cases: Vec<String>,
 
+    /// Compare the run by default with runs on parts of its devices
+    ///
+    /// Each device by itself, one of those that are alike; 1, 2, 4 ... and all GPUs, alone and with
+    /// the host; and all.
+    #[arg(long)]
+    parts: bool,
+
     /// How often each run is made, in turns
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = integer(1..=u32::MAX))]
     repeats: u32,
@@ -50,6 +63,11 @@ pub struct Args {
     #[arg(value_name = "run WORKLOAD", required = true, num_args = 1..,
           trailing_var_arg = true, allow_hyphen_values = true)]
     run: Vec<String>,
+
+    /// Later runs are to know what these took, and no turn begins that is not expected to end in
+    /// this time. Otherwise none knows of another.
+    #[arg(skip)]
+    training: Option<Duration>,
 }
 
 /// An option and its values.
@@ -90,12 +108,27 @@ struct Compared {
     values: BTreeMap<String, String>,
     /// The words of these.
     words: Vec<String>,
+    /// Whether it names a part of the devices, which may be unable to run it.
+    is_part: bool,
 }
 
-/// The name of what `--case` varies.
+/// The names of what `--case` and `--parts` vary, and of the run in which devices are not named.
 const CASE: &str = "case";
+const DEVICES: &str = "devices";
+const DEFAULT: &str = "default";
 
 impl Args {
+    /// Parts of the devices of a run, from which later runs learn.
+    pub fn training(run: Vec<String>, repeats: u32, budget: Duration) -> Self {
+        Self {
+            parts: true,
+            repeats,
+            run,
+            training: Some(budget),
+            ..Self::default()
+        }
+    }
+
     /// What is varied, by name, with its values; the last one varies first.
     fn dimensions(&self) -> Vec<(&str, &[String])> {
         let options = self.vary.iter();
@@ -109,6 +142,11 @@ impl Args {
     /// All runs, in the order of the report.
     fn runs(&self) -> Vec<Compared> {
         let mut runs = vec![Compared::default()];
+        if self.parts {
+            runs[0]
+                .values
+                .insert(DEVICES.to_owned(), DEFAULT.to_owned());
+        }
         for (name, values) in self.dimensions() {
             let with = |run: &Compared, value: &String| {
                 let mut run = run.clone();
@@ -153,7 +191,6 @@ pub fn run(args: &Args, global: &[String]) -> Result<(), Failure> {
             "pdawl bench --vary OPTION=LIST run WORKLOAD",
         ));
     }
-    let common = args.common();
     let runs = args.runs();
     let mut format = Format::Text;
     // What is wrong in any of them is refused before the first.
@@ -163,41 +200,41 @@ pub fn run(args: &Args, global: &[String]) -> Result<(), Failure> {
             .chain(args.run.iter().map(String::as_str));
         let words = words.chain(run.words.iter().map(String::as_str));
         let matches = super::command().try_get_matches_from(words)?;
-        format = innermost(&matches)
-            .get_one("format")
-            .copied()
-            .unwrap_or_default();
-    }
-    let bar = terminal::progress(format, u64::from(args.repeats) * runs.len() as u64, "runs");
-    let mut reports: Vec<Vec<Value>> = vec![Vec::new(); runs.len()];
-    let mut outcome = Ok(());
-    'turns: for _ in 0..args.repeats {
-        for (run, reports) in runs.iter().zip(&mut reports) {
-            let words = [global, &common, &run.words].concat();
-            match once(&words, stop) {
-                Ok(Some(report)) => reports.push(report),
-                Ok(None) => break 'turns,
-                Err(failure) => {
-                    outcome = Err(failure);
-                    break 'turns;
-                }
-            }
-            bar.inc(1);
+        let matches = innermost(&matches);
+        format = matches.get_one("format").copied().unwrap_or_default();
+        if args.parts && is_given(matches, DEVICES) {
+            return Err(Failure::usage(
+                "--parts names the devices of each run, and --devices does so, too",
+                "one of both",
+            ));
         }
     }
-    bar.finish_and_clear();
-    let ended = runs.into_iter().zip(reports);
+    let length = u64::from(args.repeats) * runs.len() as u64;
+    let mut turns = Turns {
+        args,
+        common: [global, &args.common()].concat(),
+        ended: runs.into_iter().map(|run| (run, Vec::new())).collect(),
+        notes: Vec::new(),
+        bar: terminal::progress(format, length, "runs"),
+    };
+    let outcome = turns.run(stop);
+    turns.bar.finish_and_clear();
+    let varied = args.dimensions().into_iter().map(|(name, _)| name);
+    let parts = args.parts.then_some(DEVICES);
     let mut bench = Bench {
-        command: common.join(" "),
-        varied: (args.dimensions().iter().map(|(name, _)| (*name).to_owned())).collect(),
+        command: args.common().join(" "),
+        varied: varied.chain(parts).map(str::to_owned).collect(),
         repeats: args.repeats,
-        runs: ended
+        runs: (turns.ended.into_iter())
             .filter_map(|(run, reports)| BenchRun::of(run.values, reports))
             .collect(),
+        notes: turns.notes,
         interrupted: stop.load(Ordering::Relaxed),
     };
-    if let Some((_, [first, ..])) = args.dimensions().last() {
-        bench.compare(first);
+    match (parts, args.dimensions().last()) {
+        (Some(_), _) => bench.compare(DEFAULT),
+        (None, Some((_, [first, ..]))) => bench.compare(first),
+        _ => {}
     }
     // What ran before a failure is kept.
     if outcome.is_ok() || !bench.runs.is_empty() {
@@ -210,6 +247,107 @@ pub fn run(args: &Args, global: &[String]) -> Result<(), Failure> {
     }
 }
 
+/// Runs that are made in turns.
+struct Turns<'a> {
+    args: &'a Args,
+    /// The words that all have.
+    common: Vec<String>,
+    /// The runs, with their reports.
+    ended: Vec<(Compared, Vec<Value>)>,
+    notes: Vec<String>,
+    bar: ProgressBar,
+}
+
+impl Turns<'_> {
+    /// Makes all turns, as far as a signal, a failure or the time lets it.
+    fn run(&mut self, stop: &AtomicBool) -> Result<(), Failure> {
+        let began = Instant::now();
+        for turn in 0..self.args.repeats {
+            let before = began.elapsed();
+            let mut place = 0;
+            while place < self.ended.len() {
+                let run = &self.ended[place].0;
+                let words = [&self.common[..], &run.words].concat();
+                match once(&words, run.is_part, self.args.training.is_some(), stop)? {
+                    Once::Ended(report) => {
+                        let has_parts = self.args.parts && !run.is_part && turn == 0;
+                        let parts = match has_parts {
+                            true => self.parts(run, &report)?,
+                            false => Vec::new(),
+                        };
+                        self.bar
+                            .inc_length(u64::from(self.args.repeats) * parts.len() as u64);
+                        self.ended[place].1.push(report);
+                        let parts = parts.into_iter().map(|part| (part, Vec::new()));
+                        self.ended.splice(place + 1..place + 1, parts);
+                        place += 1;
+                    }
+                    Once::Unable(why) => {
+                        self.notes.push(format!("{}: {why}", run.values[DEVICES]));
+                        self.ended.remove(place);
+                    }
+                    Once::Interrupted => return Ok(()),
+                }
+                self.bar.inc(1);
+            }
+            let expected = began.elapsed() * 2 - before;
+            let left = self.args.repeats - turn - 1;
+            if left > 0 && self.args.training.is_some_and(|budget| expected > budget) {
+                let turns = turn + 1;
+                self.notes.push(format!(
+                    "the budget was enough for {turns} turns of {}",
+                    turns + left
+                ));
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs on the parts of a run's devices.
+    fn parts(&self, run: &Compared, report: &Value) -> Result<Vec<Compared>, Failure> {
+        let machine = &report["machine"];
+        let devices: Vec<Device> =
+            serde_json::from_value(machine["devices"].clone()).unwrap_or_default();
+        let words = self.common.join(" ");
+        if devices.len() < 2 {
+            return Err(Failure::usage(
+                format!("`{words}` has no parts: it has one device, or no machine"),
+                "a run on several devices, or --machine NAME of a machine with some",
+            ));
+        }
+        // Where components are placed, devices are tried in each run.
+        let are_kept = machine["simulated"] == false
+            && report["policy"] != "adaptive"
+            && devices.iter().any(|device| !device.shares_host_memory);
+        if self.args.training.is_some() && !are_kept {
+            return Err(Failure::usage(
+                format!(
+                    "nothing is kept of `{words}`, nor of any run that is simulated, has no GPU \
+                     with memory of its own, or places components"
+                ),
+                "another run, or `pdawl bench --parts`, which compares all runs",
+            ));
+        }
+        let of_part = |list: String| {
+            let mut part = run.clone();
+            part.words.push(format!("--devices={list}"));
+            part.values.insert(DEVICES.to_owned(), list);
+            part.is_part = true;
+            part
+        };
+        Ok(part_lists(&devices).into_iter().map(of_part).collect())
+    }
+}
+
+/// How a run ended.
+enum Once {
+    Ended(Value),
+    /// It was refused, as it says.
+    Unable(String),
+    Interrupted,
+}
+
 /// The options of a command's last subcommand.
 fn innermost(matches: &ArgMatches) -> &ArgMatches {
     match matches.subcommand() {
@@ -218,10 +356,21 @@ fn innermost(matches: &ArgMatches) -> &ArgMatches {
     }
 }
 
-/// The report of a run; `None` if it was interrupted.
-fn once(words: &[String], stop: &AtomicBool) -> Result<Option<Value>, Failure> {
+/// Whether an option is given that the command may not have.
+fn is_given(matches: &ArgMatches, option: &str) -> bool {
+    let source = matches.try_contains_id(option).is_ok_and(|has| has);
+    source && matches.value_source(option) == Some(ValueSource::CommandLine)
+}
+
+/// A run in a process of its own. One that may be unable says nothing of it.
+fn once(
+    words: &[String],
+    may_be_unable: bool,
+    is_kept: bool,
+    stop: &AtomicBool,
+) -> Result<Once, Failure> {
     if stop.load(Ordering::Relaxed) {
-        return Ok(None);
+        return Ok(Once::Interrupted);
     }
     let unable = |error: std::io::Error| {
         Failure::failed(
@@ -231,29 +380,30 @@ fn once(words: &[String], stop: &AtomicBool) -> Result<Option<Value>, Failure> {
     };
     let mut process = executable::again().map_err(unable)?;
     process.args(words).args(["--format", "json"]);
-    // Runs are compared, so none may learn from another.
-    process.env("PDAWL_ROWS", "off");
+    process.env("PDAWL_ROWS", if is_kept { "all" } else { "off" });
     process.stdin(Stdio::null()).stdout(Stdio::piped());
+    if may_be_unable {
+        process.stderr(Stdio::piped());
+    }
     let (_, output) = attended(&mut process).map_err(unable)?;
     // An interrupted run is not one of its options, though it may have a report.
     if stop.load(Ordering::Relaxed) {
-        return Ok(None);
+        return Ok(Once::Interrupted);
     }
-    let report = serde_json::from_slice(&output.stdout);
-    match (output.status.success(), report) {
-        (true, Ok(report)) => Ok(Some(report)),
-        _ => {
+    match (output.status.code(), serde_json::from_slice(&output.stdout)) {
+        (Some(0), Ok(report)) => Ok(Once::Ended(report)),
+        (Some(1), _) if may_be_unable => {
+            let said = String::from_utf8_lossy(&output.stderr);
+            let why = said.lines().next().unwrap_or_default();
+            Ok(Once::Unable(why.trim_start_matches("pdawl: ").to_owned()))
+        }
+        (code, _) => {
             terminal::error(
                 &format!("pdawl {}: {}", words.join(" "), output.status),
                 None,
             );
-            let status = output
-                .status
-                .code()
-                .and_then(|code| u8::try_from(code).ok());
-            Err(Failure::Program(
-                status.filter(|code| *code > 0).unwrap_or(1),
-            ))
+            let code = code.and_then(|code| u8::try_from(code).ok());
+            Err(Failure::Program(code.filter(|code| *code > 0).unwrap_or(1)))
         }
     }
 }
@@ -272,6 +422,7 @@ mod tests {
             cases: cases.iter().map(|words| (*words).to_owned()).collect(),
             repeats: 1,
             run: run.split_whitespace().map(str::to_owned).collect(),
+            ..Args::default()
         }
     }
 

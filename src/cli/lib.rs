@@ -220,7 +220,7 @@ fn program() -> u8 {
                 Command::Exec(args) => exec::run(&args),
                 Command::ExamineLoader => exec::examine_loader(),
                 Command::Profile(args) => profile::run(&args),
-                Command::Train(args) => train::run(&args),
+                Command::Train(args) => train::run(&args, &global),
                 Command::Predict(args) => predict::run(&args),
                 Command::Schema(args) => schema::run(&args),
                 Command::Completions(args) => completions::run(&args),

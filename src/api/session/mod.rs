@@ -62,7 +62,7 @@ pub use half::{bf16, f16};
 pub use kernel::{Kernel, KernelRun};
 pub use nodes::{ClusterOptions, Nodes, ResultError, Results as ProgramResults};
 pub use number::{Factor, Number};
-pub use parts::{Chosen, Expected, TakingPart};
+pub use parts::{Chosen, Expected, TakingPart, part_lists};
 pub use product::SparseMatrix;
 pub use run::Run;
 

@@ -4,6 +4,7 @@ use crate::balance::parts::{fewest, parts as parts_of};
 use crate::engine::graph::Repetition;
 use crate::machine::Device;
 use crate::policy::{MapError, NamedPolicy, PolicyOptions, Problem, rehearse};
+use crate::session::rows::named;
 
 /// Parts that are rehearsed in any case. Others are while all rehearsals together have at most so
 /// many tasks, or so many for each second of the run.
@@ -29,6 +30,17 @@ pub fn parts(devices: &[Device]) -> Vec<Vec<usize>> {
     parts_of(&own, &others, |one, other| {
         devices[one].is_like(&devices[other])
     })
+}
+
+/// The same as lists of devices, for [`DeviceOptions::list`](super::DeviceOptions::list).
+pub fn part_lists(devices: &[Device]) -> Vec<String> {
+    let list = |part: Vec<usize>| -> Vec<String> {
+        part.into_iter()
+            .map(|place| named(&devices[place]))
+            .collect()
+    };
+    let parts = parts(devices).into_iter();
+    parts.map(|part| list(part).join(",")).collect()
 }
 
 /// What a part of the devices is expected to take.

@@ -175,7 +175,7 @@ impl Row {
 }
 
 /// A device as rows name it: a pool has a number of cores.
-fn named(device: &Device) -> String {
+pub fn named(device: &Device) -> String {
     match device.shares_host_memory {
         true => {
             let name = device.name.split(':').next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! `pdawl train`: a machine's cost model, from profile to file.
+//! `pdawl train`: a machine's cost model, from profile to file; or what a run takes on each part of
+//! the devices, with which later ones begin.
 //!
 //! `runs` gets the runs to learn from, profiling what is missing; `fit` fits
 //! the models and keeps them.
@@ -13,13 +14,14 @@ use std::time::Duration;
 use super::args::Format;
 use super::failure::Failure;
 use super::profile::ProfileOptions;
-use super::{interrupt, terminal};
+use super::{bench, interrupt, terminal};
 
 #[derive(Debug, clap::Args)]
 #[command(
     after_help = "Examples:\n  pdawl train\n  pdawl train --machine k40 --budget 5m\n  \
                   pdawl train --machine k40 --workload spmv\n  \
-                  pdawl train --dataset datasets/simulated/k40.csv --name lab"
+                  pdawl train --dataset datasets/simulated/k40.csv --name lab\n  \
+                  pdawl train --budget 1m run lu --size 8192"
 )]
 pub struct Args {
     #[command(flatten)]
@@ -52,6 +54,19 @@ pub struct Args {
     /// How the result is printed
     #[arg(long, value_enum, default_value_t, help_heading = "Output")]
     format: Format,
+
+    /// Instead of a model, learn what this run takes on parts of the devices
+    ///
+    /// Runs it by default and on each part, in turns within the budget. What they take is kept, and
+    /// later runs of its kind begin with it: see `pdawl model show`. Its --format says how the
+    /// comparison is printed.
+    #[arg(value_name = "run WORKLOAD", num_args = 1.., trailing_var_arg = true,
+          allow_hyphen_values = true,
+          conflicts_with_all = ["dataset", "no_profile", "workload", "name", "out", "fresh",
+                                "kinds", "sizes", "max_size", "dims", "precision", "noise",
+                                "steps", "seed", "configurations", "gpu_memory", "host_memory",
+                                "machine"])]
+    run: Vec<String>,
 }
 
 /// What a model is to predict.
@@ -95,8 +110,13 @@ impl Args {
     }
 }
 
-/// Runs the subcommand.
-pub fn run(args: &Args) -> Result<(), Failure> {
+/// Runs the subcommand. `global` are the options that precede it.
+pub fn run(args: &Args, global: &[String]) -> Result<(), Failure> {
+    if !args.run.is_empty() {
+        let (run, session) = (args.run.clone(), &args.wanted.session);
+        let training = bench::Args::training(run, args.wanted.repeats, session.budget.0);
+        return bench::run(&training, global);
+    }
     args.check()?;
     let stop = interrupt::listen()?;
     let report = fit::train(args, stop)?;

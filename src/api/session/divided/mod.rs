@@ -357,7 +357,11 @@ impl Session {
             each_step: divided.each_step,
             ..Options::of(divided.supersteps)
         };
-        let learns = matches!(chosen, Chosen::By(Strategy::Dawl | Strategy::Pdawl));
+        // Where nobody names a strategy, a kernel that has one device runs by `cpu` or `gpu`.
+        let learns = matches!(
+            chosen,
+            Chosen::By(Strategy::Dawl | Strategy::Pdawl | Strategy::Cpu | Strategy::Gpu)
+        );
         Ok(DividedRun {
             session: self,
             divided,

@@ -18,7 +18,7 @@ pub const STREAMING_STEPS: u32 = 4;
 /// A trial of several steps ends early if its steps take longer than the reference by this
 /// factor.
 const TOO_LONG: f64 = 1.2;
-/// A decision was wrong if steps take so many times what they took the other way.
+/// A decision is of other conditions if steps take so many times what they took then.
 const CLEARLY: f64 = 1.1;
 
 /// What a trial changes.
@@ -87,8 +87,7 @@ pub struct ActiveSet {
     /// The first step in which a trial may change the device.
     again: Vec<u32>,
     patience: Vec<u32>,
-    /// Whether devices stream, the step until which that decision holds, and what a step took the
-    /// other way.
+    /// Whether devices stream, the step until which that decision holds, and what a step took.
     streams: Option<(bool, u32, f64)>,
     pub trial: Option<Trial>,
 }
@@ -129,13 +128,13 @@ impl ActiveSet {
         }
     }
 
-    /// Forgets the decision about streams if a step is expected to take clearly more than the other
-    /// way took: it was made under other conditions. `either` are the seconds of a step without
+    /// Forgets the decision about streams if a step is expected to take clearly more than it took
+    /// then: it was made under other conditions. `either` are the seconds of a step without
     /// streams and with them.
     pub fn reconsider(&mut self, [unstreamed, streaming]: [f64; 2]) {
-        self.streams.take_if(|(streams, _, other)| {
+        self.streams.take_if(|(streams, _, took)| {
             let seconds = if *streams { streaming } else { unstreamed };
-            seconds > CLEARLY * *other
+            seconds > CLEARLY * *took
         });
     }
 
@@ -189,13 +188,9 @@ impl ActiveSet {
             }
             Change::Streaming(streams) => {
                 let has_paid = trial.has_paid(false);
-                let other = if has_paid {
-                    trial.reference
-                } else {
-                    trial.fastest
-                };
+                let took = trial.fastest.min(trial.reference);
                 let until = step.saturating_add(PATIENCE);
-                self.streams = Some((streams == has_paid, until, other));
+                self.streams = Some((streams == has_paid, until, took));
             }
         }
         trial.rates
