@@ -108,8 +108,6 @@ struct Compared {
     values: BTreeMap<String, String>,
     /// The words of these.
     words: Vec<String>,
-    /// Whether it names a part of the devices, which may be unable to run it.
-    is_part: bool,
 }
 
 /// The names of what `--case` and `--parts` vary, and of the run in which devices are not named.
@@ -187,8 +185,8 @@ pub fn run(args: &Args, global: &[String]) -> Result<(), Failure> {
     let stop = interrupt::listen()?;
     if args.run[0] != "run" {
         return Err(Failure::usage(
-            format!("`pdawl bench` compares runs, and `{}` is none", args.run[0]),
-            "pdawl bench --vary OPTION=LIST run WORKLOAD",
+            format!("runs are compared, and `{}` is none", args.run[0]),
+            "run WORKLOAD, as `pdawl run` takes it",
         ));
     }
     let runs = args.runs();
@@ -214,7 +212,6 @@ pub fn run(args: &Args, global: &[String]) -> Result<(), Failure> {
         args,
         common: [global, &args.common()].concat(),
         ended: runs.into_iter().map(|run| (run, Vec::new())).collect(),
-        notes: Vec::new(),
         bar: terminal::progress(format, length, "runs"),
     };
     let outcome = turns.run(stop);
@@ -228,7 +225,6 @@ pub fn run(args: &Args, global: &[String]) -> Result<(), Failure> {
         runs: (turns.ended.into_iter())
             .filter_map(|(run, reports)| BenchRun::of(run.values, reports))
             .collect(),
-        notes: turns.notes,
         interrupted: stop.load(Ordering::Relaxed),
     };
     match (parts, args.dimensions().last()) {
@@ -254,49 +250,38 @@ struct Turns<'a> {
     common: Vec<String>,
     /// The runs, with their reports.
     ended: Vec<(Compared, Vec<Value>)>,
-    notes: Vec<String>,
     bar: ProgressBar,
 }
 
 impl Turns<'_> {
     /// Makes all turns, as far as a signal, a failure or the time lets it.
     fn run(&mut self, stop: &AtomicBool) -> Result<(), Failure> {
-        let began = Instant::now();
-        for turn in 0..self.args.repeats {
+        let (began, repeats, training) = (Instant::now(), self.args.repeats, self.args.training);
+        for turn in 0..repeats {
             let before = began.elapsed();
             let mut place = 0;
             while place < self.ended.len() {
                 let run = &self.ended[place].0;
                 let words = [&self.common[..], &run.words].concat();
-                match once(&words, run.is_part, self.args.training.is_some(), stop)? {
-                    Once::Ended(report) => {
-                        let has_parts = self.args.parts && !run.is_part && turn == 0;
-                        let parts = match has_parts {
-                            true => self.parts(run, &report)?,
-                            false => Vec::new(),
-                        };
-                        self.bar
-                            .inc_length(u64::from(self.args.repeats) * parts.len() as u64);
-                        self.ended[place].1.push(report);
-                        let parts = parts.into_iter().map(|part| (part, Vec::new()));
-                        self.ended.splice(place + 1..place + 1, parts);
-                        place += 1;
-                    }
-                    Once::Unable(why) => {
-                        self.notes.push(format!("{}: {why}", run.values[DEVICES]));
-                        self.ended.remove(place);
-                    }
-                    Once::Interrupted => return Ok(()),
+                let Some(report) = once(&words, training.is_some(), stop)? else {
+                    return Ok(());
+                };
+                let is_default = run.values.get(DEVICES).is_some_and(|of| of == DEFAULT);
+                if is_default && turn == 0 {
+                    let parts = self.parts(run, &report)?;
+                    self.bar.inc_length(u64::from(repeats) * parts.len() as u64);
+                    let parts = parts.into_iter().map(|part| (part, Vec::new()));
+                    self.ended.splice(place + 1..place + 1, parts);
                 }
+                self.ended[place].1.push(report);
+                place += 1;
                 self.bar.inc(1);
             }
             let expected = began.elapsed() * 2 - before;
-            let left = self.args.repeats - turn - 1;
-            if left > 0 && self.args.training.is_some_and(|budget| expected > budget) {
-                let turns = turn + 1;
-                self.notes.push(format!(
-                    "the budget was enough for {turns} turns of {}",
-                    turns + left
+            if turn + 1 < repeats && training.is_some_and(|budget| expected > budget) {
+                let made = turn + 1;
+                terminal::warn(&format!(
+                    "the budget was enough for {made} of {repeats} turns"
                 ));
                 break;
             }
@@ -333,19 +318,10 @@ impl Turns<'_> {
             let mut part = run.clone();
             part.words.push(format!("--devices={list}"));
             part.values.insert(DEVICES.to_owned(), list);
-            part.is_part = true;
             part
         };
         Ok(part_lists(&devices).into_iter().map(of_part).collect())
     }
-}
-
-/// How a run ended.
-enum Once {
-    Ended(Value),
-    /// It was refused, as it says.
-    Unable(String),
-    Interrupted,
 }
 
 /// The options of a command's last subcommand.
@@ -362,15 +338,11 @@ fn is_given(matches: &ArgMatches, option: &str) -> bool {
     source && matches.value_source(option) == Some(ValueSource::CommandLine)
 }
 
-/// A run in a process of its own. One that may be unable says nothing of it.
-fn once(
-    words: &[String],
-    may_be_unable: bool,
-    is_kept: bool,
-    stop: &AtomicBool,
-) -> Result<Once, Failure> {
+/// The report of a run in a process of its own, of which later ones know if it `is_kept`; `None` if
+/// it was interrupted.
+fn once(words: &[String], is_kept: bool, stop: &AtomicBool) -> Result<Option<Value>, Failure> {
     if stop.load(Ordering::Relaxed) {
-        return Ok(Once::Interrupted);
+        return Ok(None);
     }
     let unable = |error: std::io::Error| {
         Failure::failed(
@@ -382,28 +354,26 @@ fn once(
     process.args(words).args(["--format", "json"]);
     process.env("PDAWL_ROWS", if is_kept { "all" } else { "off" });
     process.stdin(Stdio::null()).stdout(Stdio::piped());
-    if may_be_unable {
-        process.stderr(Stdio::piped());
-    }
     let (_, output) = attended(&mut process).map_err(unable)?;
     // An interrupted run is not one of its options, though it may have a report.
     if stop.load(Ordering::Relaxed) {
-        return Ok(Once::Interrupted);
+        return Ok(None);
     }
-    match (output.status.code(), serde_json::from_slice(&output.stdout)) {
-        (Some(0), Ok(report)) => Ok(Once::Ended(report)),
-        (Some(1), _) if may_be_unable => {
-            let said = String::from_utf8_lossy(&output.stderr);
-            let why = said.lines().next().unwrap_or_default();
-            Ok(Once::Unable(why.trim_start_matches("pdawl: ").to_owned()))
-        }
-        (code, _) => {
+    let report = serde_json::from_slice(&output.stdout);
+    match (output.status.success(), report) {
+        (true, Ok(report)) => Ok(Some(report)),
+        _ => {
             terminal::error(
                 &format!("pdawl {}: {}", words.join(" "), output.status),
                 None,
             );
-            let code = code.and_then(|code| u8::try_from(code).ok());
-            Err(Failure::Program(code.filter(|code| *code > 0).unwrap_or(1)))
+            let status = output
+                .status
+                .code()
+                .and_then(|code| u8::try_from(code).ok());
+            Err(Failure::Program(
+                status.filter(|code| *code > 0).unwrap_or(1),
+            ))
         }
     }
 }

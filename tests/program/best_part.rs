@@ -6,9 +6,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use predicates::str::contains;
 use serde_json::Value;
+use tempfile::tempdir;
 
-use crate::command::pdawl;
+use crate::command::{json, pdawl};
 
 const MACHINES: [&str; 11] = [
     "h200", "k20-32", "k20-40", "k40", "laptop", "m2070x2", "titan", "v100x1", "v100x2", "v100x4",
@@ -123,27 +125,15 @@ fn all_cells() -> Vec<String> {
     runs.flat_map(on).collect()
 }
 
-/// A report.
-fn report(line: &str) -> Value {
-    let ran = pdawl(&format!("{line} --format json")).output();
-    let ran = ran.expect("it starts");
-    assert!(ran.status.success(), "{line}: {:?}", ran.status);
-    serde_json::from_slice(&ran.stdout).expect("a report")
-}
-
 fn seconds(line: &str) -> f64 {
-    let seconds = report(line)["seconds"].as_f64().expect("seconds");
+    let seconds = json(line)["seconds"].as_f64().expect("seconds");
     assert!(seconds > 0.0, "{line}: {seconds}");
     seconds
 }
 
 /// What a run takes over what it takes on its best part.
 fn to_best_part(run: &str) -> f64 {
-    let bench = report(&format!("bench --parts --repeats 1 {run}"));
-    for note in bench["notes"].as_array().expect("notes") {
-        let note = note.as_str().expect("a note");
-        assert!(note.contains("memory"), "{run}: {note}");
-    }
+    let bench = json(&format!("bench --parts --repeats 1 {run}"));
     let (default, parts) = bench["runs"]
         .as_array()
         .expect("runs")
@@ -223,4 +213,94 @@ fn tiles_are_hardly_slower_than_others() {
             assert!(ratio < 1.25, "{run}: {ratio}");
         }
     }
+}
+
+#[test]
+fn what_has_no_parts_or_is_kept_nowhere_is_refused() {
+    for (line, part) in [
+        (
+            "bench --parts run lu --size 64 --machine k40 --devices host",
+            "--parts names the devices",
+        ),
+        (
+            "bench --parts run lu --size 64",
+            "has no parts: it has one device",
+        ),
+        (
+            "bench --parts run fft --size 64 --cluster four",
+            "has no parts",
+        ),
+        (
+            "train run lu --size 64 --machine k40",
+            "nothing is kept of `run lu",
+        ),
+        (
+            "train stencil",
+            "runs are compared, and `stencil` is none",
+        ),
+        (
+            "train --machine k40 run lu --size 64",
+            "cannot be used with",
+        ),
+    ] {
+        pdawl(line).assert().code(2).stderr(contains(part));
+    }
+}
+
+/// Each value that varies has the parts of its own run.
+#[test]
+fn parts_are_compared_in_turns() {
+    let line = "bench --parts --vary size=256,512 --repeats 2 run lu --machine v100x2";
+    let bench = json(line);
+    assert_eq!(bench["varied"], serde_json::json!(["size", "devices"]));
+    let runs = bench["runs"].as_array().expect("runs");
+    let devices = runs
+        .iter()
+        .map(|run| run["values"]["devices"].as_str().expect("devices"));
+    let of_each = [
+        "default",
+        "gpu0",
+        "host:40",
+        "host:40,gpu0",
+        "gpu0,gpu1",
+        "host:40,gpu0,gpu1",
+    ];
+    assert_eq!(devices.collect::<Vec<_>>(), [of_each, of_each].concat());
+    for run in runs {
+        assert_eq!(run["seconds"].as_array().map(Vec::len), Some(2), "{run}");
+        let own = run["report"]["machine"]["devices"]
+            .as_array()
+            .expect("devices")
+            .len();
+        let named = run["values"]["devices"]
+            .as_str()
+            .expect("devices")
+            .split(',')
+            .count();
+        assert!(
+            own == named || run["values"]["devices"] == "default",
+            "{run}"
+        );
+    }
+}
+
+/// Runs of the host alone load no driver of a GPU, and so are kept only where all are.
+#[test]
+fn runs_of_the_host_alone_are_kept_if_all_are() {
+    let folder = tempdir().expect("a folder");
+    let kept = |rows: Option<&str>| {
+        let mut run = pdawl("run lu --size 64 --devices host");
+        run.env("PDAWL_KERNELS", folder.path())
+            .env_remove("PDAWL_ROWS");
+        run.envs(rows.map(|rows| ("PDAWL_ROWS", rows)))
+            .assert()
+            .success();
+        let files = folder.path().read_dir().expect("a folder").flatten();
+        let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
+        texts.collect::<String>().contains("lu 64 x 64")
+    };
+    assert_eq!(
+        [None, Some("off"), Some("all")].map(kept),
+        [false, false, true]
+    );
 }

@@ -20,8 +20,6 @@ pub struct Bench {
     pub repeats: u32,
     /// Without those that never ended.
     pub runs: Vec<BenchRun>,
-    /// What was left out, and why.
-    pub notes: Vec<String>,
     pub interrupted: bool,
 }
 
@@ -108,7 +106,6 @@ mod tests {
             varied: vec!["nodes".to_owned(), "policy".to_owned()],
             repeats: 1,
             runs: runs.iter().map(run).collect(),
-            notes: Vec::new(),
             interrupted: false,
         }
     }

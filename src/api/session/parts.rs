@@ -148,8 +148,8 @@ fn chosen(devices: &[Device], parts: Vec<Expected>, how: &str) -> (Chosen, Optio
     (chosen, place)
 }
 
-/// The same by runs, where nobody knows what tasks take together: of all devices and of single
-/// ones, where four runs take no longer than [`TRIALS`]. `seconds` runs a problem so often, and
+/// The same by runs, where nobody knows what tasks take together and four runs of all devices take
+/// no longer than [`TRIALS`]. `seconds` runs a problem so often, and
 /// gives the least time; none if it was interrupted or lost its devices.
 ///
 /// # Errors
@@ -160,7 +160,6 @@ pub(super) fn tried<E>(
     mut seconds: impl FnMut(&Problem, &Repetition) -> Result<Option<f64>, E>,
 ) -> Result<Chosen, E> {
     let all = Chosen::all(devices.len());
-    problems.retain(|(part, _)| part.len() == 1 || part.len() == devices.len());
     // All first: they tell how long runs are.
     problems.sort_by_key(|(part, _)| std::cmp::Reverse(part.len()));
     let (mut least, mut tried) = (TRIALS / 4.0, Vec::new());

@@ -4,7 +4,7 @@ use serde_json::Value;
 use twox_hash::xxhash3_128::Hasher;
 
 use super::parts::{self, Chosen, Expected};
-use crate::machine::Device;
+use crate::machine::{Device, DeviceKind};
 use crate::profile::kernels::{KernelProfiles, RunRecord};
 use crate::report::Workload;
 
@@ -176,7 +176,7 @@ impl Row {
 
 /// A device as rows name it: a pool has a number of cores.
 pub fn named(device: &Device) -> String {
-    match device.shares_host_memory {
+    match device.kind == DeviceKind::Cpu {
         true => {
             let name = device.name.split(':').next().unwrap_or_default();
             format!("{name}:{}", device.compute_units)

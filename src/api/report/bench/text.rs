@@ -59,7 +59,7 @@ impl Bench {
 
     /// What the reports of the runs note, each once, and the losses of each run.
     fn notes(&self) -> Vec<String> {
-        let mut notes = self.notes.clone();
+        let mut notes: Vec<String> = Vec::new();
         for run in &self.runs {
             for note in list(&run.report["notes"]).map(text) {
                 if !notes.iter().any(|known| known == note) {
@@ -126,7 +126,6 @@ mod tests {
                 run("cpu", [0.8, 0.82, 0.81], json!([])),
                 run("dawl", [0.4, 0.41, 0.42], lost),
             ],
-            notes: Vec::new(),
             interrupted: true,
         };
         bench.compare("cpu");

@@ -114,7 +114,8 @@ impl KeptTimes {
     ) -> Option<&MachineFile> {
         let known = self.measured();
         let devices = runtime.devices();
-        let is_known = known.is_some_and(|known| has_all(known, devices) && has_ways(known, devices));
+        let is_known =
+            known.is_some_and(|known| has_all(known, devices) && has_ways(known, devices));
         if !is_known && self.notes_rows {
             match this_machine::measure_open(runtime) {
                 Ok(machine) => self.profiles.record_machine(machine),

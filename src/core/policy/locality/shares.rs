@@ -77,7 +77,9 @@ impl Shares {
             let all = task.seconds.iter();
             all.map(|seconds| ((seconds.unwrap_or(0.0) * 1e9) as u64).max(1))
         });
-        let sharing = problem.devices.iter().filter(|d| d.bandwidth.is_some());
+        let runs_some = |d: usize| problem.tasks.iter().any(|task| task.seconds[d].is_some());
+        let linked = (0..devices).filter(|d| problem.devices[*d].bandwidth.is_some());
+        let sharing = linked.filter(|d| runs_some(*d));
         let part = problem
             .links
             .bus
