@@ -234,10 +234,7 @@ fn what_has_no_parts_or_is_kept_nowhere_is_refused() {
             "train run lu --size 64 --machine k40",
             "nothing is kept of `run lu",
         ),
-        (
-            "train stencil",
-            "runs are compared, and `stencil` is none",
-        ),
+        ("train stencil", "runs are compared, and `stencil` is none"),
         (
             "train --machine k40 run lu --size 64",
             "cannot be used with",
