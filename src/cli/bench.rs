@@ -4,6 +4,7 @@
 //! for itself, and leaves the next one nothing.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt;
 use std::process::Stdio;
 use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,6 +18,7 @@ use pdawl_api::machine::Device;
 use pdawl_api::report::{Bench, BenchRun};
 use pdawl_api::session::part_lists;
 use serde_json::Value;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::args::Format;
 use super::exec::attended;
@@ -200,6 +202,15 @@ pub fn run(args: &Args, global: &[String]) -> Result<(), Failure> {
         let matches = super::command().try_get_matches_from(words)?;
         let matches = innermost(&matches);
         format = matches.get_one("format").copied().unwrap_or_default();
+        let mut unkept = ["strategy", "model", "fault"].into_iter();
+        if let Some(option) = unkept.find(|option| is_given(matches, option))
+            && args.training.is_some()
+        {
+            return Err(Failure::usage(
+                format!("--{option}: what such runs take is not kept"),
+                format!("the run without --{option}"),
+            ));
+        }
         if args.parts && is_given(matches, DEVICES) {
             return Err(Failure::usage(
                 "--parts names the devices of each run, and --devices does so, too",
@@ -301,15 +312,15 @@ impl Turns<'_> {
                 "a run on several devices, or --machine NAME of a machine with some",
             ));
         }
-        // Where components are placed, devices are tried in each run.
+        let policy = report["policy"].as_str().unwrap_or_default();
         let are_kept = machine["simulated"] == false
-            && report["policy"] != "adaptive"
+            && ["locality", "dawl", "pdawl"].contains(&policy)
             && devices.iter().any(|device| !device.shares_host_memory);
         if self.args.training.is_some() && !are_kept {
             return Err(Failure::usage(
                 format!(
                     "nothing is kept of `{words}`, nor of any run that is simulated, has no GPU \
-                     with memory of its own, or places components"
+                     with memory of its own, or has another policy than by default"
                 ),
                 "another run, or `pdawl bench --parts`, which compares all runs",
             ));
@@ -355,6 +366,12 @@ fn once(words: &[String], is_kept: bool, stop: &AtomicBool) -> Result<Option<Val
     process.env("PDAWL_ROWS", if is_kept { "all" } else { "off" });
     process.stdin(Stdio::null()).stdout(Stdio::piped());
     let (_, output) = attended(&mut process).map_err(unable)?;
+    // A signal may have ended the run before this process has noted it.
+    let code = output.status.code();
+    let signal = output.status.signal().or(code.map(|code| code - 128));
+    if [SIGINT, SIGTERM, SIGHUP].map(Some).contains(&signal) {
+        stop.store(true, Ordering::Relaxed);
+    }
     // An interrupted run is not one of its options, though it may have a report.
     if stop.load(Ordering::Relaxed) {
         return Ok(None);
@@ -367,13 +384,8 @@ fn once(words: &[String], is_kept: bool, stop: &AtomicBool) -> Result<Option<Val
                 &format!("pdawl {}: {}", words.join(" "), output.status),
                 None,
             );
-            let status = output
-                .status
-                .code()
-                .and_then(|code| u8::try_from(code).ok());
-            Err(Failure::Program(
-                status.filter(|code| *code > 0).unwrap_or(1),
-            ))
+            let code = code.and_then(|code| u8::try_from(code).ok());
+            Err(Failure::Program(code.filter(|code| *code > 0).unwrap_or(1)))
         }
     }
 }

@@ -234,6 +234,11 @@ fn what_has_no_parts_or_is_kept_nowhere_is_refused() {
             "train run lu --size 64 --machine k40",
             "nothing is kept of `run lu",
         ),
+        (
+            "train run stencil --strategy dawl",
+            "--strategy: what such runs take is not kept",
+        ),
+        ("train --format json run lu", "cannot be used with"),
         ("train stencil", "runs are compared, and `stencil` is none"),
         (
             "train --machine k40 run lu --size 64",

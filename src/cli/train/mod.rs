@@ -65,7 +65,7 @@ pub struct Args {
           conflicts_with_all = ["dataset", "no_profile", "workload", "name", "out", "fresh",
                                 "kinds", "sizes", "max_size", "dims", "precision", "noise",
                                 "steps", "seed", "configurations", "gpu_memory", "host_memory",
-                                "machine"])]
+                                "machine", "format"])]
     run: Vec<String>,
 }
 

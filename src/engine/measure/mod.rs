@@ -27,7 +27,7 @@ use thiserror::Error;
 
 use crate::codelet::Codelet;
 use crate::machine::file::FORMAT;
-use crate::machine::{Device, DeviceKind, DeviceSpec, MachineFile, Noise};
+use crate::machine::{Device, DeviceKind, DeviceSpec, MachineFile, Noise, RuntimeKind};
 use crate::runtime::{DeviceId, Runtime, RuntimeError};
 use crate::workload::FirstVersionError;
 use probe::Probe;
@@ -92,11 +92,12 @@ impl Default for MeasureOptions {
     }
 }
 
-/// The largest pool of host cores.
+/// The largest pool of host cores; OpenCL's have no stencils of several steps.
 fn pool(devices: &[Device]) -> Option<DeviceId> {
+    let is_pool = |d: &Device| d.kind == DeviceKind::Cpu && d.runtime != RuntimeKind::Opencl;
     let pools = devices.iter().enumerate();
     pools
-        .filter(|(_, d)| d.kind == DeviceKind::Cpu && d.shares_host_memory)
+        .filter(|(_, d)| is_pool(d) && d.shares_host_memory)
         .max_by_key(|(i, d)| (d.compute_units, std::cmp::Reverse(*i)))
         .map(|(i, _)| DeviceId(i))
 }
