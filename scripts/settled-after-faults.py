@@ -17,38 +17,24 @@ import random
 import statistics
 import subprocess
 
-# By machine: its GPUs, and the host's cores.
-MACHINES = {
-    "h200": (1, 15),
-    "k20-32": (1, 32),
-    "k20-40": (1, 40),
-    "k40": (1, 8),
-    "laptop": (1, 6),
-    "m2070x2": (2, 12),
-    "titan": (1, 12),
-    "v100x1": (1, 40),
-    "v100x2": (2, 40),
-    "v100x4": (4, 40),
-    "v100x7": (7, 40),
-}
 SIZES = {2: [1000, 2000, 3000, 4000, 6000, 8000, 10000, 12000], 3: [80, 120, 200, 300, 400]}
 
 
-def drawn(rng):
-    machine = rng.choice(list(MACHINES))
-    gpus, cores = MACHINES[machine]
+def drawn(rng, machines):
+    machine = rng.choice(machines)
+    cores = machine["cores"]
     dims = 2 if rng.random() < 0.8 else 3
     options = ["--dims", str(dims), "--size", str(rng.choice(SIZES[dims]))]
     if rng.random() < 0.4:
         options += ["--gpu-memory", rng.choice(["100MiB", "300MiB", "600MiB"])]
-    names = ["host"] + [f"gpu{gpu}" for gpu in range(gpus)]
+    names = ["host"] + machine["devices"]
     kind, device = rng.choice(["slow", "slow", "slow", "lost", "cores"]), rng.choice(names)
     fault = {
         "slow": f"{device}:slow:{rng.choice([2, 4, 8])}",
         "lost": f"{rng.choice(names[1:])}:lost",
         "cores": f"host:cores:{max(1, cores // rng.choice([2, 4]))}",
     }
-    return ["--machine", machine, *options], fault[kind]
+    return ["--machine", machine["name"], *options], fault[kind]
 
 
 def settled(arguments, options, fault):
@@ -67,7 +53,10 @@ def main():
     parser.add_argument("--steps", type=int, default=500)
     arguments = parser.parse_args()
     rng = random.Random(arguments.seed)
-    cases = [drawn(rng) for _ in range(arguments.count)]
+    words = [arguments.program, "machine", "list", "--format", "json"]
+    listed = subprocess.run(words, capture_output=True, check=True).stdout
+    machines = json.loads(listed)["machines"]
+    cases = [drawn(rng, machines) for _ in range(arguments.count)]
 
     def compared(case):
         options, fault = case

@@ -117,9 +117,7 @@ impl FromArgMatches for OperationCommand {
 
 /// The command of an operation.
 fn of_entry(entry: &Entry) -> Command {
-    let command = Command::new(entry.name)
-        .about(entry.about)
-        .after_help(entry.examples);
+    let command = Command::new(entry.name).after_help(entry.examples);
     let command = command.args(entry.parameters.iter().map(argument));
     let command = OperationArgs::augment_args(command);
     let results = entry
@@ -131,6 +129,8 @@ fn of_entry(entry: &Entry) -> Command {
         Some(_) => NodeOptions::augment_args(command),
         None => command,
     };
+    // Groups of options bring words of their own.
+    let command = command.about(entry.about).long_about(None);
     command.mut_arg("host_memory", |limit| limit.hide(true))
 }
 

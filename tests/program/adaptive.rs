@@ -51,6 +51,21 @@ fn adaptive_is_pdawl_where_a_model_fits() {
         .stdout(contains("Model").and(contains("learned: first step predicted")));
 }
 
+/// Such a trial ends badly by the fault, and not since streams cost more.
+#[test]
+fn a_fault_in_a_trial_of_streams_undoes_its_decision() {
+    let home = Home::new();
+    let last = |fault: u32| {
+        let report = home.json(&format!(
+            "run stencil --size 10000 --steps 70 --superstep 1 --machine v100x2 --noise 0 \
+             --gpu-memory 300MiB --fault host:slow:8@{fault}"
+        ));
+        let steps = report["details"]["steps"].as_array().unwrap();
+        steps[69]["seconds"].as_f64().unwrap()
+    };
+    assert!(last(10) < 1.05 * last(0), "{} {}", last(10), last(0));
+}
+
 #[test]
 fn it_is_dawl_where_none_does_and_says_why() {
     let home = Home::with_k40_model("learned");

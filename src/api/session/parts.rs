@@ -149,8 +149,8 @@ fn chosen(devices: &[Device], parts: Vec<Expected>, how: &str) -> (Chosen, Optio
 }
 
 /// The same by runs, where nobody knows what tasks take together and four runs of all devices take
-/// no longer than [`TRIALS`]. `seconds` runs a problem so often, and
-/// gives the least time; none if it was interrupted or lost its devices.
+/// no longer than [`TRIALS`]. `seconds` runs a problem so often, and gives the least time; none if
+/// it was interrupted or lost its devices.
 ///
 /// # Errors
 /// Those of `seconds`.

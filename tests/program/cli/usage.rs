@@ -47,6 +47,9 @@ fn every_help_holds_an_example_and_every_command_tells_programs() {
             .success()
             .stdout(contains("Example").and(contains("  pdawl ")));
     }
+    pdawl("run --help")
+        .assert()
+        .stdout(contains("A product of dense matrices").and(contains("How a").not()));
     for line in commands {
         pdawl(&format!("{line} --help"))
             .assert()
